@@ -1,0 +1,317 @@
+"""What a contract hands back: a report when it holds, a diagnosis when it does not."""
+
+import html
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from course_lib.text import localized
+
+_REPORT_TEXTS = {
+    "passed": {
+        "en": "✓ {contract}: all {n} clauses hold",
+        "ru": "✓ {contract}: выполнены все пункты ({n})",
+    },
+    "not_attempted": {"en": "○ {contract}: not attempted", "ru": "○ {contract}: ещё не начато"},
+    "broken": {
+        "en": '✗ {contract}: the clause "{clause}" is broken',
+        "ru": "✗ {contract}: нарушен пункт «{clause}»",
+    },
+    "clause": {"en": "clause", "ru": "пункт"},
+    "measured": {"en": "measured", "ru": "измерено"},
+    "allowed": {"en": "allowed", "ru": "допустимо"},
+    "meaning": {"en": "what it means", "ru": "что это значит"},
+    "unchecked": {"en": "not checked: {names}", "ru": "не проверено: {names}"},
+    "yes": {"en": "yes", "ru": "да"},
+    "no": {"en": "no", "ru": "нет"},
+    "demanded": {"en": "demanded: ", "ru": "требуется: "},
+    "figures": {
+        "en": "measured: {measured}; allowed: {allowed}",
+        "ru": "измерено: {measured}; допустимо: {allowed}",
+    },
+    "input": {
+        "en": "failing input, cut down as far as it still fails:",
+        "ru": "вход, на котором это видно (уменьшен, пока нарушение сохраняется):",
+    },
+    "differs": {"en": "first differences:", "ru": "первые расхождения:"},
+    "mismatch": {
+        "en": "{place}: got {got}, expected {expected}",
+        "ru": "{place}: получено {got}, ожидалось {expected}",
+    },
+    "diagnosis": {"en": "diagnosis: ", "ru": "диагноз: "},
+    "too_big": {
+        "en": "{dtype}, shape {shape}, from {low} to {high}",
+        "ru": "{dtype}, форма {shape}, от {low} до {high}",
+    },
+    "no_error": {
+        "en": "expected {wanted} from {call}, but no error came: it returned {result}",
+        "ru": "от {call} ожидалась ошибка {wanted}, но ошибки не было: получен результат {result}",
+    },
+    "other_error": {
+        "en": "expected {wanted} from {call}, but {came} came: {message}",
+        "ru": "от {call} ожидалась ошибка {wanted}, а пришла {came}: {message}",
+    },
+}
+
+
+@dataclass(frozen=True)
+class ClauseResult:
+    """One clause of a contract: its name, what it means, what was measured, what is allowed.
+
+    A float in `allowed` is an upper bound; a string says what was wanted in words.
+    """
+
+    name: str
+    meaning: str
+    measured: float | str
+    allowed: float | str
+
+
+class Mismatch(NamedTuple):
+    """One place where a result differs from what it must be."""
+
+    field: str
+    index: tuple[int, ...]
+    got: object
+    expected: object
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContractReport(Mapping):
+    """What a contract measured on an implementation that keeps it.
+
+    A mapping of figures by name, one row a clause in `clauses`, and in `unchecked` the names
+    of what this call did not look at. `attempted` is False for a stub that was not yet written.
+    """
+
+    contract: str
+    clauses: tuple[ClauseResult, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    attempted: bool = True
+    unchecked: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.figures[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.figures)
+
+    def __len__(self) -> int:
+        return len(self.figures)
+
+    def __str__(self) -> str:
+        return _report_table(self)
+
+    def __repr__(self) -> str:
+        return _report_table(self)
+
+    def _repr_html_(self) -> str:
+        return _report_html(self)
+
+
+class ContractViolation(AssertionError):
+    """A broken clause, with the evidence: the input, the places that differ, the diagnosis.
+
+    `failing_input` maps argument names to values: calling the candidate with them shows the
+    fault again. `diagnosis` states only what was measured.
+    """
+
+    def __init__(
+        self,
+        contract: str,
+        failed: ClauseResult,
+        failing_input: dict[str, object] | None = None,
+        mismatches: tuple[Mismatch, ...] = (),
+        diagnosis: str = "",
+    ) -> None:
+        failing_input = failing_input or {}
+        super().__init__(contract, failed, failing_input, mismatches, diagnosis)
+        self.contract = contract
+        self.clause, self.meaning = failed.name, failed.meaning
+        self.measured, self.allowed = failed.measured, failed.allowed
+        self.failing_input = failing_input
+        self.mismatches = mismatches
+        self.diagnosis = diagnosis
+
+    def __str__(self) -> str:
+        return _violation_text(self)
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def expect_raises(
+    error_type: type[Exception], fn: Callable[..., object], *args: object, **kwargs: object
+) -> str:
+    """Call fn and return the message of the error that it must raise.
+
+    Raises:
+        AssertionError: fn raised nothing, or an error of another type
+    """
+    names = {"wanted": error_type.__name__, "call": getattr(fn, "__name__", str(fn))}
+    try:
+        result = fn(*args, **kwargs)
+    except error_type as error:
+        return str(error)
+    except Exception as error:
+        came = {"came": type(error).__name__, "message": error}
+        raise AssertionError(localized(_REPORT_TEXTS["other_error"], **names, **came)) from error
+    shown = textwrap.shorten(repr(result), 60)
+    raise AssertionError(localized(_REPORT_TEXTS["no_error"], **names, result=shown))
+
+
+def _report_headline(report: ContractReport) -> str:
+    key = "passed" if report.attempted else "not_attempted"
+    return localized(_REPORT_TEXTS[key], contract=report.contract, n=len(report.clauses))
+
+
+def _report_figure(value: float | str, *, bound: bool = False) -> str:
+    if isinstance(value, bool):
+        return localized(_REPORT_TEXTS["yes" if value else "no"])
+    if isinstance(value, str):
+        return value
+    shown = str(value) if isinstance(value, int) else f"{value:.2g}"
+    return f"≤ {shown}" if bound else shown
+
+
+def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
+    """The table as text: a heading, then one row a clause."""
+    heading = tuple(
+        localized(_REPORT_TEXTS[key]) for key in ("clause", "measured", "allowed", "meaning")
+    )
+    rows = [
+        (
+            clause.name,
+            _report_figure(clause.measured),
+            _report_figure(clause.allowed, bound=True),
+            clause.meaning,
+        )
+        for clause in report.clauses
+    ]
+    return [heading, *rows] if rows else []
+
+
+def _report_table(report: ContractReport) -> str:
+    rows = _report_rows(report)
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    lines = [_report_headline(report)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        line = "  " + "  ".join([*cells, row[3]])
+        lines.append(line if len(line) <= 100 else line[:99] + "…")
+    if report.unchecked:
+        lines.append("  " + _report_unchecked(report))
+    return "\n".join(lines)
+
+
+def _report_unchecked(report: ContractReport) -> str:
+    return localized(_REPORT_TEXTS["unchecked"], names=", ".join(report.unchecked))
+
+
+def _report_html(report: ContractReport) -> str:
+    """The table for a notebook; it names no colour, so it reads on a light and a dark page."""
+    cell = "border:1px solid currentColor;padding:.2em .6em;text-align:left;color:inherit;"
+    plain = "background:transparent;"
+    parts = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"]
+    rows = _report_rows(report)
+    if rows:
+        parts.append(f'<table style="border-collapse:collapse;color:inherit;{plain}">')
+    for number, row in enumerate(rows):
+        tag = "td" if number else "th"
+        cells = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in row)
+        parts.append(f'<tr style="{plain}">{cells}</tr>')
+    if rows:
+        parts.append("</table>")
+    if report.unchecked:
+        parts.append(f"<p>{html.escape(_report_unchecked(report))}</p>")
+    return f'<div style="color:inherit;{plain}">{"".join(parts)}</div>'
+
+
+def _violation_text(violation: ContractViolation) -> str:
+    """The whole message; at most 24 lines of at most 100 columns."""
+    head = localized(_REPORT_TEXTS["broken"], contract=violation.contract, clause=violation.clause)
+    figures = localized(
+        _REPORT_TEXTS["figures"],
+        measured=_report_figure(violation.measured),
+        allowed=_report_figure(violation.allowed, bound=True),
+    )
+    lines = [head]
+    lines += _violation_wrapped(localized(_REPORT_TEXTS["demanded"]), violation.meaning, 2)
+    lines += _violation_wrapped("", figures, 2)
+    if violation.failing_input:
+        lines.append("  " + localized(_REPORT_TEXTS["input"]))
+        shown = [
+            line
+            for name, value in violation.failing_input.items()
+            for line in _violation_value(name, value)
+        ]
+        lines += shown if len(shown) <= 7 else [*shown[:6], "    …"]
+    if violation.mismatches:
+        lines.append("  " + localized(_REPORT_TEXTS["differs"]))
+        lines += [_violation_mismatch(mismatch) for mismatch in violation.mismatches[:3]]
+    if violation.diagnosis:
+        lines += _violation_wrapped(
+            localized(_REPORT_TEXTS["diagnosis"]), violation.diagnosis, 24 - len(lines)
+        )
+    return "\n".join(lines)
+
+
+def _violation_wrapped(label: str, text: str, most: int) -> list[str]:
+    return textwrap.wrap(
+        label + " ".join(text.split()),
+        width=98,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        max_lines=most,
+        placeholder=" …",
+    )
+
+
+def _violation_number(value: object, digits: int = 4) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def _violation_nested(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_violation_nested(item) for item in value) + "]"
+    return _violation_number(value)
+
+
+def _violation_value(name: str, value: object) -> list[str]:
+    """An argument in one or a few lines: its numbers if they fit, else its shape and range."""
+    nested = value.tolist() if hasattr(value, "tolist") else value
+    text = _violation_nested(nested)
+    kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    note = f"  ({kind})" if kind not in ("", "float64", "bool") else ""
+    if len(text) > 190 and hasattr(value, "shape"):
+        shape = list(value.shape)
+        low, high = (_violation_number(end.item()) for end in (value.min(), value.max()))
+        text = localized(_REPORT_TEXTS["too_big"], dtype=kind, shape=shape, low=low, high=high)
+        note = ""
+    return textwrap.wrap(
+        f"{name} = {text}{note}",
+        width=98,
+        initial_indent="    ",
+        subsequent_indent="        ",
+        max_lines=3,
+        placeholder=" …",
+    )
+
+
+def _violation_mismatch(mismatch: Mismatch) -> str:
+    """One place that differs, with as many digits as it takes to see the difference."""
+    got, expected = mismatch.got, mismatch.expected
+    digits = next(
+        (n for n in (6, 9, 12) if _violation_number(got, n) != _violation_number(expected, n)), 17
+    )
+    place = mismatch.field + (str(list(mismatch.index)) if mismatch.index else "")
+    line = localized(
+        _REPORT_TEXTS["mismatch"],
+        place=place,
+        got=_violation_number(got, digits),
+        expected=_violation_number(expected, digits),
+    )
+    return "    " + textwrap.shorten(line, 94, placeholder=" …")
