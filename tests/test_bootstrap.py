@@ -1,0 +1,200 @@
+"""The environment is made once, mended when damaged, and never left half made unnoticed."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_build import bootstrap
+
+HERE = tuple(sys.version_info[:2])
+
+
+@pytest.fixture
+def pins(tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("# nothing to install\n", encoding="utf-8")
+    return (path,)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One real environment, made by `ensure` in a folder with a space and Cyrillic letters."""
+    folder = tmp_path_factory.mktemp("курс a")
+    pins = folder / "requirements.txt"
+    pins.write_text("# nothing to install\n", encoding="utf-8")
+    python = bootstrap.ensure(folder / ".venv", (pins,))
+    return folder / ".venv", (pins,), python
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Record what `ensure` would do instead of doing it."""
+    done = []
+    monkeypatch.setattr(bootstrap, "create", lambda venv: done.append("create"))
+    monkeypatch.setattr(bootstrap, "install", lambda *args: done.append("install"))
+    return done
+
+
+def test_the_environment_runs_and_is_stamped_with_the_digest_of_its_pins(made):
+    venv, pins, python = made
+    code = "import sys; print(sys.prefix)"
+    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    assert Path(answer.stdout.strip()) == venv
+    assert bootstrap.read_stamp(venv) == bootstrap.digest(pins)
+
+
+def test_a_second_call_does_nothing(made, steps, capsys):
+    venv, pins, python = made
+    assert bootstrap.ensure(venv, pins) == python
+    assert steps == []
+    assert capsys.readouterr().err == ""
+
+
+def test_changed_pins_are_installed_over_what_is_there(made, steps, tmp_path, capsys):
+    changed = tmp_path / "requirements.txt"
+    changed.write_text("# other pins\n", encoding="utf-8")
+    bootstrap.ensure(made[0], (changed,))
+    assert steps == ["install"]
+    assert "pins changed" in capsys.readouterr().err
+
+
+def test_an_installation_that_was_cut_off_is_made_anew(made, steps, capsys):
+    venv, pins, _ = made
+    stamp = bootstrap.read_stamp(venv)
+    bootstrap.write_stamp(venv, bootstrap.UNFINISHED)
+    try:
+        bootstrap.ensure(venv, pins)
+    finally:
+        bootstrap.write_stamp(venv, stamp)
+    assert steps == ["create", "install"]
+    assert "cut off" in capsys.readouterr().err
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(pins, steps, tmp_path, capsys):
+    venv = tmp_path / ".venv"
+    python = bootstrap.venv_python(venv)
+    python.parent.mkdir(parents=True)
+    python.symlink_to(tmp_path / "no-such-python")
+    bootstrap.write_stamp(venv, bootstrap.digest(pins))
+    bootstrap.ensure(venv, pins)
+    assert steps == ["create", "install"]
+    assert "does not run (moved, copied or half made)" in capsys.readouterr().err
+
+
+def test_an_environment_of_another_python_is_made_anew():
+    reason = bootstrap.why_rebuild(Path(__file__), "x", (3, 11), (3, 13))
+    assert "has Python 3.11, this is 3.13" in reason
+    assert bootstrap.why_rebuild(Path(__file__), "x", HERE, HERE) is None
+
+
+def test_an_environment_that_a_person_made_is_used_not_deleted(made, steps):
+    venv, pins, _ = made
+    stamp = bootstrap.read_stamp(venv)
+    (venv / bootstrap.STAMP).unlink()
+    try:
+        bootstrap.ensure(venv, pins)
+    finally:
+        bootstrap.write_stamp(venv, stamp)
+    assert steps == ["install"]
+
+
+def test_creating_marks_the_environment_unfinished_before_anything_else(tmp_path, monkeypatch):
+    venv = tmp_path / ".venv"
+    seen = []
+
+    def fail(command, **_):
+        seen.append(bootstrap.read_stamp(venv))
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(bootstrap.subprocess, "run", fail)
+    with pytest.raises(bootstrap.BootstrapError, match="apt-get install python3-venv"):
+        bootstrap.create(venv)
+    assert seen == [bootstrap.UNFINISHED]
+
+
+def test_the_digest_is_stamped_only_after_pip_succeeded(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    venv, pins, _ = made
+    impossible = tmp_path / "requirements.txt"
+    impossible.write_text("no-such-package-of-the-course==0\n", encoding="utf-8")
+    before = bootstrap.read_stamp(venv)
+    with pytest.raises(bootstrap.BootstrapError, match="run the same command again"):
+        bootstrap.ensure(venv, (impossible,))
+    assert bootstrap.read_stamp(venv) == before == bootstrap.digest(pins)
+
+
+def test_while_pip_runs_the_stamp_says_unfinished(pins, tmp_path, monkeypatch):
+    seen = []
+
+    def look(command, **_):
+        seen.append(bootstrap.read_stamp(tmp_path))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(bootstrap.subprocess, "run", look)
+    bootstrap.install(tmp_path, pins, "old\n", "new\n")
+    assert seen == [bootstrap.UNFINISHED]
+    assert bootstrap.read_stamp(tmp_path) == "new\n"
+
+
+def test_the_digest_ignores_line_endings_and_sees_every_file(tmp_path):
+    one, two, dos = tmp_path / "1", tmp_path / "2", tmp_path / "3"
+    one.write_bytes(b"a==1\nb==2\n")
+    dos.write_bytes(b"a==1\r\nb==2\r\n")
+    two.write_bytes(b"a==1\n")
+    assert bootstrap.digest((one,)) == bootstrap.digest((dos,))
+    assert bootstrap.digest((one,)) != bootstrap.digest((two,))
+    assert bootstrap.digest((one, two)) != bootstrap.digest((one,))
+
+
+def test_an_old_python_is_told_what_to_do():
+    with pytest.raises(bootstrap.BootstrapError, match=r"Python 3\.11 or newer is needed"):
+        bootstrap.check_python((3, 10, 9))
+    bootstrap.check_python((3, 11, 0))
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 77])
+def test_the_exit_code_of_the_command_is_passed_on(code):
+    assert bootstrap.run([sys.executable, "-c", f"raise SystemExit({code})"]) == code
+
+
+def test_a_command_killed_by_a_signal_counts_as_in_a_shell():
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    assert bootstrap.run([sys.executable, "-c", code]) == 128 + signal.SIGKILL
+
+
+def test_ctrl_c_lets_the_command_tidy_up_and_gives_130(tmp_path):
+    tidied = tmp_path / "tidied"
+    child = (
+        "import pathlib, time\n"
+        "try:\n    print('ready', flush=True); time.sleep(60)\n"
+        f"except KeyboardInterrupt: time.sleep(0.3); pathlib.Path({str(tidied)!r}).touch()\n"
+    )
+    code = (
+        "import sys; from course_build import bootstrap; "
+        f"sys.exit(bootstrap.run([sys.executable, '-c', {child!r}]))"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=bootstrap.ROOT,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with parent.stdout as out:
+        assert out.readline() == b"ready\n"
+        os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: to the whole group
+        assert parent.wait(20) == 130
+    assert tidied.exists()
+
+
+def test_it_needs_only_the_standard_library_and_old_syntax():
+    text = Path(bootstrap.__file__).read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
+    assert imported <= sys.stdlib_module_names
+    ast.parse(text, feature_version=(3, 6))  # raises when the syntax is newer

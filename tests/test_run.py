@@ -1,0 +1,338 @@
+"""The runner against tiny notebooks, one for each way in which a notebook can fail."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from course_build import run, run_one
+from course_build.offline import is_loopback, refusal
+
+LIMITS = run.Limits(start=60, cell=60, wall=90, grace=10)
+
+CASES = {
+    "passes": ["print('hello')", "1 + 1"],
+    "fails": ["x = 1", "y = 2\n\nz = undefined_name\n"],
+    "exits": ["import sys\nsys.exit(0)", "print('never')"],
+    "killed": ["print('alive')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1"],
+    "reaches_out": ["import urllib.request\nurllib.request.urlopen('http://example.org')"],
+    "reaches_address": ["import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=1)"],
+    "reaches_from_child": [
+        "import subprocess, sys\n"
+        "code = \"import socket; socket.getaddrinfo('example.org', 80)\"\n"
+        "done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+        "assert done.returncode == 1 and 'notebooks run offline' in done.stderr, done"
+    ],
+    "loopback": [
+        "import socket\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "client = socket.create_connection(('localhost', server.getsockname()[1]), timeout=5)\n"
+        "client.close(); server.close()"
+    ],
+    "poisons": [
+        "import os, pathlib\n"
+        "pathlib.Path('random.py').write_text('raise SystemExit(3)')\n"
+        "pathlib.Path.home().joinpath('left_behind').touch()\n"
+        "os.environ['OMP_NUM_THREADS'] = '99'"
+    ],
+    "finds_clean_room": [
+        "import os, pathlib, random\n"
+        "assert list(pathlib.Path().iterdir()) == []\n"
+        "assert not pathlib.Path.home().joinpath('left_behind').exists()\n"
+        "assert os.environ['OMP_NUM_THREADS'] == '1'\n"
+        "assert os.environ['PYTHONHASHSEED'] == '0'\n"
+        "assert 'SECRET_OF_THE_PARENT' not in os.environ"
+    ],
+    "imports_library": ["import course_lib"],
+    "parameters": ["steps = 1", "assert steps == 5, steps"],
+}
+
+
+def write_notebook(path, sources, *, tags=None, kernel="python3"):
+    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{n}") for n, text in enumerate(sources)]
+    cells[0].metadata.tags = tags or []
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def make_job(folder, name, sources, *, edition="learner", **kwargs):
+    path = write_notebook(folder / "in" / "en" / f"{name}.ipynb", sources, **kwargs)
+    return run.Job(path, edition, "en", folder / "out" / f"{name}.ipynb")
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """All cases in one run of two workers: each kernel costs a second, so each starts once."""
+    folder = tmp_path_factory.mktemp("run тест")
+    os.environ["SECRET_OF_THE_PARENT"] = "1"
+    jobs = [
+        make_job(folder, name, sources)
+        for name, sources in CASES.items()
+        if name != "parameters"
+    ]
+    jobs.append(make_job(folder, "no_kernel", ["1"], kernel="no-such-kernel"))
+    jobs.append(make_job(folder, "stub", ["print('○ fake')"], tags=["exercise-check"]))
+    shown = "class Report:\n    def __repr__(self): return '{}'\nReport()"
+    for mark in "○✓":
+        for edition in run.EDITIONS:
+            name = f"{edition}{mark}"
+            source = [shown.format(mark)]
+            jobs.append(make_job(folder, name, source, edition=edition, tags=["exercise-check"]))
+    try:
+        return {o.job.name: o for o in run.run_jobs(jobs, run.Plan(limits=LIMITS))}
+    finally:
+        del os.environ["SECRET_OF_THE_PARENT"]
+
+
+@pytest.mark.parametrize(
+    "name", ["passes", "loopback", "poisons", "finds_clean_room", "reaches_from_child"]
+)
+@pytest.mark.notebooks
+def test_an_honest_notebook_passes(outcomes, name):
+    assert outcomes[name].status == "passed", run.describe(outcomes[name])
+
+
+@pytest.mark.notebooks
+def test_a_passing_notebook_reports_its_time_and_memory(outcomes):
+    assert 0 < outcomes["passes"].seconds < LIMITS.wall
+    assert 20 < outcomes["passes"].peak_mb < 1000
+    executed = json.loads(outcomes["passes"].job.executed.read_text(encoding="utf-8"))
+    assert executed["cells"][0]["outputs"][0]["text"] == ["hello\n"]
+
+
+@pytest.mark.notebooks
+def test_a_failing_cell_is_named_by_number_key_line_and_error_without_colours(outcomes):
+    outcome = outcomes["fails"]
+    failure = outcome.failure
+    assert outcome.status == "failed"
+    assert (failure.cell, failure.cells, failure.key) == (2, 2, "cell-1")
+    assert failure.reason == "NameError: name 'undefined_name' is not defined"
+    assert ">    3 | z = undefined_name" in failure.source
+    text = run.describe(outcome)
+    assert "fails (learner, en): failed" in text
+    assert "cell 2 of 2, key cell-1: NameError" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.notebooks
+def test_an_executed_copy_is_kept_of_a_notebook_that_failed(outcomes):
+    for name in ("fails", "exits", "killed"):
+        cells = json.loads(outcomes[name].job.executed.read_text(encoding="utf-8"))["cells"]
+        assert any(cell.get("execution_count") for cell in cells), name
+
+
+@pytest.mark.notebooks
+def test_sys_exit_0_is_a_failure_because_the_rest_never_ran(outcomes):
+    failure = outcomes["exits"].failure
+    assert failure.key == "cell-0"
+    assert "sys.exit(0), so the 1 code cells after it never ran" in failure.reason
+
+
+@pytest.mark.notebooks
+def test_a_killed_kernel_is_reported_at_the_cell_that_ran(outcomes):
+    failure = outcomes["killed"].failure
+    assert (failure.cell, failure.key) == (2, "cell-1")
+    assert "the kernel died while this cell ran" in failure.reason
+    assert "os.kill" in failure.source
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [("reaches_out", "example.org:80"), ("reaches_address", "192.0.2.1:80")]
+)
+@pytest.mark.notebooks
+def test_a_network_attempt_is_refused_and_names_the_rule(outcomes, name, target):
+    reason = outcomes[name].failure.reason
+    assert f"tried to reach {target}" in reason
+    assert "notebooks run offline" in reason
+
+
+@pytest.mark.notebooks
+def test_the_library_cannot_be_imported_in_a_kernel(outcomes):
+    assert "No module named 'course_lib'" in outcomes["imports_library"].failure.reason
+
+
+@pytest.mark.notebooks
+def test_a_missing_kernel_is_named(outcomes):
+    assert "no-such-kernel" in outcomes["no_kernel"].failure.reason
+
+
+@pytest.mark.parametrize(("name", "status"), [
+    ("learner○", "passed"), ("learner✓", "failed"), ("solved✓", "passed"), ("solved○", "failed"),
+])
+@pytest.mark.notebooks
+def test_an_exercise_is_open_in_one_edition_and_passed_in_the_other(outcomes, name, status):
+    assert outcomes[name].status == status
+    if status == "failed":
+        assert "exercise check must print" in outcomes[name].failure.reason
+
+
+@pytest.mark.notebooks
+def test_an_exercise_check_must_return_its_report_not_print_it(outcomes):
+    assert "it printed: no output at all" in outcomes["stub"].failure.reason
+
+
+@pytest.mark.notebooks
+def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_path):
+    sources = CASES["parameters"]
+    job = make_job(tmp_path, "parameters", sources, tags=["parameters"])
+    given = run.Plan({"steps": 5}, LIMITS)
+    assert run.run_jobs([job], given)[0].status == "passed"
+    unknown = run.run_jobs([job], run.Plan({"stpes": 5}, LIMITS))[0]
+    assert unknown.failure.reason == "no parameter named stpes; the notebook has: steps"
+
+
+@pytest.mark.notebooks
+def test_a_cell_over_its_limit_fails_at_that_cell(tmp_path):
+    job = make_job(tmp_path, "loops", ["1", "while True: pass"])
+    outcome = run.run_jobs([job], run.Plan(limits=run.Limits(cell=2, wall=60)))[0]
+    assert outcome.failure.key == "cell-1"
+    assert "longer than its limit of 2 s" in outcome.failure.reason
+
+
+def sleepers(marker):
+    return [p for p in psutil.process_iter(["cmdline"]) if marker in (p.info["cmdline"] or [])]
+
+
+@pytest.mark.notebooks
+def test_a_notebook_over_the_wall_limit_is_ended_with_all_its_processes(tmp_path):
+    marker = f"wall-{os.getpid()}"
+    child = f"[sys.executable, '-c', 'import time; time.sleep(99)', '{marker}']"
+    sources = [f"import subprocess, sys\nsubprocess.Popen({child})", "while True: pass"]
+    job = make_job(tmp_path, "wall", sources)
+    begun = time.monotonic()
+    outcome = run.run_jobs([job], run.Plan(limits=run.Limits(cell=60, wall=4)))[0]
+    assert time.monotonic() - begun < 20
+    assert "longer than its limit of 4 s" in outcome.failure.reason
+    assert outcome.failure.key == "cell-1"
+    assert job.executed.exists()
+    assert sleepers(marker) == []
+
+
+def test_a_worker_deaf_to_its_end_is_killed(tmp_path):
+    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)"
+    code = [sys.executable, "-c", f"{source}\ntime.sleep(99)"]
+    worker = subprocess.Popen(code, stdout=subprocess.PIPE, start_new_session=True)
+    with worker.stdout as out:
+        out.readline()
+    run.end_family(worker, grace=0.3)
+    assert worker.returncode == -signal.SIGKILL
+
+
+def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch):
+    job = make_job(tmp_path, "broken", ["1"])
+    monkeypatch.setattr(run, "FORBIDDEN", ("not.a.module",))  # the probe itself fails
+    outcome = run.run_job(job, run.Plan(limits=LIMITS), threading.Event())
+    assert outcome.status == "broken"
+    assert "died before it could report" in outcome.failure.reason
+    assert run.exit_code([outcome]) == 2
+
+
+def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
+    job = make_job(tmp_path, "leak", ["1"])
+    monkeypatch.setattr(run, "FORBIDDEN", ("json", "course_lib"))
+    outcome = run.run_job(job, run.Plan(limits=LIMITS), threading.Event())
+    assert outcome.failure.reason.startswith("json can be imported in the kernel")
+
+
+@pytest.mark.notebooks
+def test_ctrl_c_ends_the_workers_and_leaves_no_process(tmp_path):
+    marker = f"ctrl-c-{os.getpid()}"
+    write_notebook(tmp_path / "in" / "en" / "a.ipynb", [
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', "
+        f"'import time; time.sleep(99)', '{marker}'])"
+    ])
+    code = (
+        "import sys; from pathlib import Path; from course_build import run\n"
+        f"jobs = run.find_jobs({{'learner': Path({str(tmp_path / 'in')!r})}},"
+        f" Path({str(tmp_path / 'out')!r}), [], [])\n"
+        "try: run.run_jobs(jobs)\n"
+        "except KeyboardInterrupt: sys.exit(130)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=run.ROOT)
+    while not sleepers(marker):
+        assert parent.poll() is None
+        time.sleep(0.1)
+    parent.send_signal(signal.SIGINT)
+    assert parent.wait(20) == 130
+    assert sleepers(marker) == []
+
+
+def test_jobs_are_selected_by_language_and_module(tmp_path):
+    for language in ("en", "ru"):
+        for name in ("module_03_a", "module_04_b"):
+            write_notebook(tmp_path / "nb" / language / f"{name}.ipynb", ["1"])
+    sources = {"learner": tmp_path / "nb"}
+
+    def found(languages, modules):
+        jobs = run.find_jobs(sources, tmp_path / "out", languages, modules)
+        return [(job.language, job.name) for job in jobs]
+
+    assert len(found([], [])) == 4
+    assert found(["ru"], [3]) == [("ru", "module_03_a")]
+    assert found([], [4]) == [("en", "module_04_b"), ("ru", "module_04_b")]
+    assert found(["de"], []) == []
+
+
+def test_nothing_to_run_is_an_error(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(run, "edition_folders", lambda editions: {"learner": tmp_path})
+    assert run.main(["--edition", "learner"]) == 2
+    assert "make notebooks" in capsys.readouterr().err
+
+
+@pytest.mark.notebooks
+def test_the_table_and_report_name_every_notebook(outcomes):
+    every = list(outcomes.values())
+    lines = run.table(every).splitlines()
+    assert lines[0].split() == ["notebook", "edition", "lang", "seconds", "peak", "MB", "status"]
+    assert len(lines) == len(every) + 1
+    rows = json.loads(json.dumps(run.report(every)))["notebooks"]
+    assert {row["notebook"] for row in rows} == set(outcomes)
+    assert run.exit_code(every) == 1
+    assert run.exit_code([outcomes["passes"]]) == 0
+    assert run.exit_code([]) == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True),
+        (b"localhost", True), (None, True), ("", True),
+        ("127.evil.example", False), ("example.org", False), ("10.0.0.1", False),
+        ("0.0.0.0", False), ("fe80::1", False),
+    ],
+)
+def test_loopback_is_told_from_the_world(host, expected):
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("event", "args", "target"),
+    [
+        ("socket.connect", (None, ("192.0.2.1", 80)), "192.0.2.1:80"),
+        ("socket.connect", (None, ("2001:db8::1", 80, 0, 0)), "2001:db8::1:80"),
+        ("socket.sendto", (None, ("192.0.2.1", 53)), "192.0.2.1:53"),
+        ("socket.gethostbyname", ("example.org",), "example.org"),
+        ("socket.connect", (None, "/tmp/local.sock"), None),
+        ("socket.sendmsg", (None, None), None),
+        ("open", ("example.org", "r", 0), None),
+    ],
+)
+def test_what_reaches_out_is_refused(event, args, target):
+    message = refusal(event, args)
+    assert message is None if target is None else f"reach {target}," in message
+
+
+def test_a_long_error_is_cut_to_a_screen_and_coloured_text_made_plain():
+    text = run_one.plain("\x1b[31mred\x1b[0m\n" + "line\n" * 100)
+    assert text.startswith("red\nline")
+    assert text.endswith("... 61 more lines")
