@@ -1,0 +1,48 @@
+# The only list of commands; CI calls these. Each makes .venv ready first (course_build/bootstrap.py).
+# Pass more with ARGS:  make run ARGS="--lang ru --module 3 -p steps 5"
+
+PYTHON ?= python3
+COURSE = $(PYTHON) -m course_build.bootstrap
+SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
+CACHES = .pytest_cache .hypothesis .ruff_cache
+
+.DEFAULT_GOAL := help
+.PHONY: help notebooks test check run lab reference figures clean clean-all
+
+help: ## list these commands
+	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
+		printf '  make %-10s %s\n' "$$name" "$${text#*## }"; done
+
+notebooks: ## render every notebook in every language
+	@$(COURSE) build_notebooks.py $(ARGS)
+
+test: check ## the whole proof: check, then all tests with every notebook executed
+	@$(COURSE) -m pytest $(ARGS)
+
+check: ## in seconds: notebooks fresh, twins in step, numbers pinned, code clean
+	@$(COURSE) build_notebooks.py --check
+	@$(COURSE) -m ruff check --quiet .
+	@cd reference && $(SHA256) -c SHA256SUMS
+
+run: ## execute every rendered notebook with papermill and report
+	@$(COURSE) -m course_build.run $(ARGS)
+
+lab: ## open the rendered notebooks in JupyterLab
+	@$(COURSE) -m jupyterlab notebooks
+
+reference: ## compute the reference numbers again, in floats and in 50 digits
+	@for program in reference/generate_*.py reference/crosscheck_*.py; do \
+		$(COURSE) "$$program" || exit; done
+
+figures: ## execute the notebooks and write their figures to figures/
+	@$(COURSE) -m course_build.figures
+
+clean: ## remove build/ and caches
+	@find . -path ./.venv -prune -o \
+		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -print -exec rm -rf {} +
+	@for path in build $(CACHES); do \
+		if [ -e "$$path" ]; then rm -rf "$$path" && echo "./$$path"; fi; done
+	@echo "removed what is listed above; the environment .venv stays (make clean-all)"
+
+clean-all: clean ## remove the environment too
+	@rm -rf .venv && echo "removed ./.venv"
