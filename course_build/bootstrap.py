@@ -119,7 +119,7 @@ def create(venv):
 def install(venv, requirements, stamp, wanted):
     """Install the pinned requirements and write the stamp last."""
     write_stamp(venv, UNFINISHED)
-    command = [str(venv_python(venv)), "-m", "pip", "install", "--quiet", "--no-input"]
+    command = [str(venv_python(venv)), "-m", "pip", "install", "-qq", "--no-input"]
     command += ["--disable-pip-version-check"]
     for path in requirements:
         command += ["-r", str(path)]
