@@ -12,9 +12,14 @@ import torch
 from torch import Tensor
 
 
+def is_integer(value: Any) -> bool:
+    """Tell whether `value` is an integer; True and 3.0 are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def check_int_at_least(name: str, value: Any, minimum: int) -> None:
-    """Require an integer of at least `minimum`; True and 3.0 are not integers here."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    """Require an integer of at least `minimum`."""
+    if not is_integer(value):
         raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
@@ -45,6 +50,17 @@ def check_finite_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be finite, got {value!r}")
 
 
+def check_finite_vector(name: str, values: Any) -> None:
+    """Require a non-empty sequence of finite numbers; every failing is a ValueError."""
+    if isinstance(values, Tensor):
+        raise ValueError(f"{name} must be a plain list of numbers, got a tensor; call .tolist()")
+    if not hasattr(values, "__len__") or not hasattr(values, "__getitem__") or len(values) == 0:
+        raise ValueError(f"{name} must be a non-empty list of numbers, got {values!r}")
+    for index, value in enumerate(values):
+        if not is_finite_number(value):
+            raise ValueError(f"{name}[{index}] must be a finite number, got {value!r}")
+
+
 def check_tensor(name: str, value: Any) -> None:
     """Require a torch tensor with no empty axis."""
     if not isinstance(value, Tensor):
@@ -58,7 +74,8 @@ def check_float_tensor(name: str, value: Any) -> None:
     check_tensor(name, value)
     if not value.is_floating_point():
         raise TypeError(
-            f"{name} must hold floating-point numbers, got {value.dtype}; call .float() or .double()"
+            f"{name} must hold floating-point numbers, got {value.dtype}; "
+            f"call .float() or .double()"
         )
 
 
@@ -100,7 +117,7 @@ def check_rank(name: str, value: Tensor, axes: str) -> None:
 
 
 def check_stream(name: str, value: Any, weight_name: str, weight: Tensor) -> None:
-    """Require a finite [B, T, d_model] tensor that a layer with this weight [d_out, d_model] takes."""
+    """Require a finite [B, T, d_model] tensor that fits a layer's weight [d_out, d_model]."""
     check_float_tensor(name, value)
     check_rank(name, value, "[B, T, d_model]")
     d_model = weight.shape[-1]
