@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.card import card_style, new_card, wrap_label
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
-from course_lib.plots.checks import check_label, check_labels, finite_array
+from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
 def _square_of_weights(weights: ArrayLike) -> np.ndarray:
@@ -41,8 +41,7 @@ def draw_attention(
     """
     square = _square_of_weights(weights)
     check_labels("token_labels", token_labels, len(square), "token")
-    for name, label in (("title", title), ("x_label", x_label), ("y_label", y_label)):
-        check_label(name, label)
+    check_words(title=title, x_label=x_label, y_label=y_label)
     cell = max(0.5, min(0.85, 5.0 / len(square)))
     digits = 3 if cell >= 0.6 else 2
     side = len(square) * cell

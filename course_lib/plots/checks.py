@@ -14,6 +14,12 @@ def check_label(name: str, label: str) -> None:
         raise ValueError(f"{name} is blank; write the words that the reader is to see")
 
 
+def check_words(**labels: str) -> None:
+    """Require a finished text for every label named."""
+    for name, label in labels.items():
+        check_label(name, label)
+
+
 def check_labels(name: str, labels: Sequence[str], count: int, owner: str) -> None:
     """Require exactly one finished label for each of the count things that owner names."""
     if isinstance(labels, str) or not isinstance(labels, Sequence):

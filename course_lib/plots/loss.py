@@ -14,7 +14,7 @@ from course_lib.plots.card import (
     new_card,
     plain_log_ticks,
 )
-from course_lib.plots.checks import check_label, positive_array
+from course_lib.plots.checks import check_label, check_words, positive_array
 
 
 def _positive_curves(curves: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
@@ -51,8 +51,7 @@ def draw_loss(
     """
     losses = _positive_curves(curves)
     _check_level(level)
-    for name, label in (("title", title), ("x_label", x_label), ("y_label", y_label)):
-        check_label(name, label)
+    check_words(title=title, x_label=x_label, y_label=y_label)
     with card_style():
         labels = [*losses, level[1]] if level else list(losses)
         figure, body = new_card(7.5, 3.4, labels)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.card import add_legend, card_style, new_card, wrap_label
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
-from course_lib.plots.checks import check_label, check_labels, to_array
+from course_lib.plots.checks import check_labels, check_words, to_array
 
 # Inches to the left of the first mask (its label and numbers) and from each mask to the next.
 MASK_LEFT = 0.66
@@ -85,8 +85,7 @@ def draw_masks(
     tables = _boolean_tables(masks)
     check_labels("panel_titles", panel_titles, len(tables), "mask")
     check_labels("legend", legend, 2, "value of a cell (1, then 0)")
-    check_label("x_label", x_label)
-    check_label("y_label", y_label)
+    check_words(x_label=x_label, y_label=y_label)
     with card_style():
         figure, panels = _mask_axes(tables, panel_titles, x_label, legend)
         for panel, table in zip(panels, tables, strict=True):

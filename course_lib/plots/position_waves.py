@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from course_lib.plots.card import SERIES_LOOKS, add_legend, card_style, new_card
-from course_lib.plots.checks import check_label, check_labels, finite_array
+from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
 def _check_column_pairs(pairs: Sequence[tuple[int, int]], columns: int) -> None:
@@ -39,8 +39,7 @@ def draw_positions(
     _check_column_pairs(pairs, values.shape[1])
     check_labels("panel_titles", panel_titles, len(pairs), "pair")
     check_labels("series_labels", series_labels, 2, "column of a pair")
-    check_label("x_label", x_label)
-    check_label("y_label", y_label)
+    check_words(x_label=x_label, y_label=y_label)
     every = max(1, len(values) // 40)
     with card_style():
         figure, body = new_card(7.5, 0.4 + 1.6 * len(pairs), series_labels)

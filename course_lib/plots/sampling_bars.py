@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.plots.card import PALETTE, card_style, new_card, wrap_label
-from course_lib.plots.checks import check_label, check_labels, finite_array
+from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
 def _checked_distributions(distributions: Sequence[Sequence[float]]) -> np.ndarray:
@@ -57,8 +57,7 @@ def draw_sampling(
     """
     rows = _checked_distributions(distributions)
     check_labels("panel_titles", panel_titles, len(rows), "distribution")
-    check_label("x_label", x_label)
-    check_label("y_label", y_label)
+    check_words(x_label=x_label, y_label=y_label)
     across = min(len(rows), max(1, int(6.7 / (0.37 * rows.shape[1] + 0.15))))
     down = -(-len(rows) // across)
     with card_style():
