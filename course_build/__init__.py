@@ -1,0 +1,4 @@
+"""Sources to notebooks: everything between notebooks/src and what a learner opens.
+
+Nothing here imports course_lib or torch: the library is read as text.
+"""

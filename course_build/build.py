@@ -1,0 +1,178 @@
+"""The whole course, from the bytes of its files to the bytes of its notebooks; nothing written.
+
+Each stage says everything it finds; a stage begins only when the ones before found nothing
+broken. Stale translations do not stop the later stages: the caller decides about them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from course_build.clashes import check_clashes, own_imports
+from course_build.code_twins import check_code_twins
+from course_build.embed import Library, is_embed, plan_embedding
+from course_build.exercises import check_exercises, leaks, solutions
+from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
+from course_build.head import NAME, add_head, module_number
+from course_build.language import check_comments
+from course_build.lint import lint, undefined_names
+from course_build.notebook import NotebookCell, Parts, compose, solve
+from course_build.reference import Reference, load_reference
+from course_build.render import render
+from course_build.settings import Settings
+from course_build.source import Cell, decode, parse_source
+from course_build.structure import check_structure, check_syntax
+from course_build.twins import Unit, pair_twins, stale_twins
+
+SOURCES = "notebooks/src"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Everything that a build reads: path -> bytes, paths relative to the repository."""
+
+    sources: Mapping[str, bytes]
+    library: Mapping[str, bytes]
+    references: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a build made: path -> bytes, and the translations that are no longer confirmed."""
+
+    notebooks: Mapping[str, bytes]
+    solved: Mapping[str, bytes]
+    stale: tuple[Finding, ...]
+
+    def with_notebook(self, stem: str, language: str, learner: bytes, solved: bytes) -> "Course":
+        """This course and one notebook more, in both editions."""
+        return replace(
+            self,
+            notebooks={**self.notebooks, notebook_path(language, stem): learner},
+            solved={**self.solved, solved_path(language, stem): solved},
+        )
+
+
+def stem_of(path: str) -> str:
+    """A source's name without folder and ending."""
+    return path.rsplit("/", 1)[-1].removesuffix(".py")
+
+
+def notebook_path(language: str, stem: str) -> str:
+    """Where the learner's notebook belongs."""
+    return f"notebooks/{language}/{stem}.ipynb"
+
+
+def solved_path(language: str, stem: str) -> str:
+    """Where the notebook with the solutions in place belongs."""
+    return f"build/solved/{language}/{stem}.ipynb"
+
+
+def build_course(
+    files: Files, settings: Settings, paths: Sequence[str], languages: Sequence[str]
+) -> Course:
+    """Render the sources at these paths in these languages; raises CourseError."""
+    library = Library(files.library)
+    stems = [stem_of(path) for path in files.sources]
+    course = Course({}, {}, ())
+    findings = check_names(files.sources)
+    for path in paths:
+        try:
+            text = decode(path, files.sources[path])
+            units = read_units(parse_source(path, text, settings.languages), settings)
+            stale = stale_twins(units, languages)
+            findings += stale
+            parts = gather_parts(units, library, files.references)
+            for language in languages:
+                made = render_notebook(parts, stem_of(path), stems, language, settings, stale)
+                course = course.with_notebook(stem_of(path), language, *made)
+        except CourseError as error:
+            findings += error.findings
+    stop_if_broken(findings)
+    return replace(course, stale=in_reading_order(findings))
+
+
+def check_names(paths: Iterable[str]) -> list[Finding]:
+    """Every source is named module_NN_idea.py, each number once."""
+    findings = []
+    numbers: dict[int, str] = {}
+    for path in paths:
+        stem = stem_of(path)
+        if not NAME.fullmatch(stem):
+            message = f"{stem!r} is not a module's name"
+            mend = "name it module_NN_idea.py, in lower case"
+        elif module_number(stem) in numbers:
+            message = f"{numbers[module_number(stem)]} has the same number"
+            mend = "give one of them another number"
+        else:
+            numbers[module_number(stem)] = path
+            continue
+        findings.append(Finding(path, 1, None, "source-name", message, mend))
+    return findings
+
+
+def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
+    """Pair the twins and check everything that needs no library."""
+    units, findings = pair_twins(cells, settings.languages)
+    stop_if_broken([*findings, *check_syntax(cells)])
+    code = [unit for unit in units if unit.first.kind == "code"]
+    stop_if_broken(
+        [
+            *check_structure(units),
+            *check_exercises(units),
+            *(f for unit in code for f in check_code_twins(unit)),
+            *(f for unit in code for cell in unit.cells
+              for f in check_comments(cell, settings.languages)),
+        ]
+    )  # fmt: skip
+    return units
+
+
+def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[str, bytes]) -> Parts:
+    """Embed the library and the reference numbers, and gather the imports."""
+    embedding = plan_embedding([u.first for u in units if is_embed(u.first)], library)
+    findings = [*embedding.findings, *check_clashes(units, embedding)]
+    loaded: dict[str, Reference] = {}
+    for unit in units:
+        if unit.first.role == "reference":
+            try:
+                loaded[unit.first.key] = load_reference(unit.first, references)
+            except CourseError as error:
+                findings += error.findings
+    stop_if_broken(findings)
+    own = [imported for _, imported in own_imports(units)]
+    return Parts(units, embedding, [*own, *embedding.imports], loaded)
+
+
+def render_notebook(
+    parts: Parts, stem: str, stems: Sequence[str], language: str, settings: Settings,
+    stale: Sequence[Finding],
+) -> tuple[bytes, bytes]:  # fmt: skip
+    """Both editions of one notebook, the learner's and the solved one, checked before rendered."""
+    learner = compose(parts, language, settings.languages)
+    solved = solve(learner, parts, language, settings.languages)
+    stop_if_broken([*lint(learner), *undefined_names(solved), *find_leaks(parts.units, learner)])
+    keys = [f.key for f in stale if f.line in {c.line for c in _cells_in(parts, language)}]
+    name = f"{stem}.{language}.ipynb"
+    learner_bytes, solved_bytes = (
+        render(add_head(cells, stem, stems, language, settings, keys), name)
+        for cells in (learner, solved)
+    )
+    return learner_bytes, solved_bytes
+
+
+def _cells_in(parts: Parts, language: str) -> list[Cell]:
+    return [unit.in_language(language) for unit in parts.units]
+
+
+def find_leaks(units: Sequence[Unit], cells: Sequence[NotebookCell]) -> list[Finding]:
+    """The solutions that a learner can read elsewhere in the notebook."""
+    stubs = {unit.first.exercise: unit.first for unit in units if unit.first.role == "stub"}
+    return [
+        finding
+        for name, solution in solutions(units).items()
+        for finding in leaks(
+            solution,
+            stubs[name],
+            [(cell.id, cell.source) for cell in cells if cell.id != solution.key],
+        )
+    ]

@@ -1,0 +1,54 @@
+"""The builder's own words in every language of the course.
+
+What an author writes lives in the sources; here is only what the builder adds around it.
+Every language has the same entries with the same placeholders; a test compares them.
+"""
+
+CHROME: dict[str, dict[str, str]] = {
+    "en": {
+        "language": "English",
+        "previous": "← Module {number}",
+        "next": "Module {number} →",
+        "colab": "Open in Colab",
+        "machinery": "Machinery",
+        "reference": "Reference numbers",
+        "folded": "Details",
+        "more": "and {count} more",
+        "hint": "Hint {number} of {count}",
+        "solution": "Solution",
+        "preview": "**Preview.** The English of these cells has changed since the translation was "
+        "confirmed: {keys}.",
+    },
+    "ru": {
+        "language": "Русский",
+        "previous": "← Модуль {number}",
+        "next": "Модуль {number} →",
+        "colab": "Открыть в Colab",
+        "machinery": "Служебный код",
+        "reference": "Эталонные числа",
+        "folded": "Подробности",
+        "more": "и ещё {count}",
+        "hint": "Подсказка {number} из {count}",
+        "solution": "Решение",
+        "preview": "**Черновик.** Английский текст этих ячеек изменился с тех пор, как перевод "
+        "был подтверждён: {keys}.",
+    },
+}
+
+
+def say(language: str, entry: str, **values: object) -> str:
+    """Say one of the builder's sentences in the notebook's language."""
+    return CHROME[language][entry].format(**values)
+
+
+def name_some(language: str, names: list[str], width: int) -> str:
+    """Join as many names as fit into the width, and say how many were left out."""
+    whole = ", ".join(names)
+    if len(whole) <= width:
+        return whole
+    for kept in range(len(names) - 1, 0, -1):
+        more = say(language, "more", count=len(names) - kept)
+        short = f"{', '.join(names[:kept])} {more}"
+        if len(short) <= width or kept == 1:
+            return short
+    return whole

@@ -1,0 +1,286 @@
+"""An import from the library is an embed: which definitions each cell shows, and what they need.
+
+Everything is decided once for all languages: the definitions that a cell asks for, in its own
+order, and before them - in a machinery cell - what these need and no earlier cell holds.
+"""
+
+import ast
+import builtins
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from course_build.code import comments, parse_code
+from course_build.findings import CourseError, Finding
+from course_build.imports import Import, imports_in
+from course_build.library import (
+    PACKAGE,
+    Definition,
+    LibraryModule,
+    import_problem,
+    module_path,
+    parse_library_module,
+)
+from course_build.order import CircularNeed, dependencies_first
+from course_build.source import Cell
+
+ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__"}
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What one embed cell becomes."""
+
+    shown: tuple[Definition, ...]
+    machinery: tuple[Definition, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One name that an embed cell imports."""
+
+    module: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """Where a library definition stands in the notebook."""
+
+    definition: Definition
+    cell: Cell
+    shown: bool
+
+
+@dataclass
+class Embedding:
+    """All embed cells of one source, by key, and the third-party imports they need."""
+
+    cells: dict[str, Embedded] = field(default_factory=dict)
+    imports: dict[Import, Definition] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Library:
+    """The library's files, parsed when asked for."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self._modules: dict[str, LibraryModule] = {}
+
+    def module(self, name: str) -> LibraryModule | None:
+        """A module of the library, or None when it has no file."""
+        if name not in self._modules:
+            path = module_path(name, self.files)
+            if path is None:
+                return None
+            self._modules[name] = parse_library_module(name, path, self.files[path])
+        return self._modules[name]
+
+    def find(self, module_name: str, name: str, passed: tuple[str, ...] = ()) -> Definition:
+        """The definition behind a name, through re-exports; LookupError says what is missing."""
+        if module_name in passed:
+            raise LookupError(f"{name} is imported in a circle: {' -> '.join(passed)}")
+        module = self.module(module_name)
+        if module is None:
+            raise LookupError(f"there is no module {module_name}")
+        if name in module.definitions:
+            return module.definitions[name]
+        if name in module.links:
+            return self.find(module.links[name], name, (*passed, module_name))
+        near = difflib.get_close_matches(name, [*module.definitions, *module.links])
+        hint = f" (there is {', '.join(near)})" if near else ""
+        raise LookupError(f"{module.path} defines no {name}{hint}")
+
+
+def is_embed(cell: Cell) -> bool:
+    """Does this cell import from the library (and so become the source of what it imports)?"""
+    if cell.kind != "code" or cell.role == "reference":
+        return False
+    return any(imports_library(node) for node in ast.walk(parse_code(cell.text)))
+
+
+def imports_library(node: ast.AST) -> bool:
+    """Is this node an import of the library or of something in it?"""
+    if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", 0):
+        return False
+    return any(imported.module.split(".")[0] == PACKAGE for imported in imports_in(node))
+
+
+def plan_embedding(cells: Sequence[Cell], library: Library) -> Embedding:
+    """Decide for every embed cell, in order, what it shows and what goes before it."""
+    embedding = Embedding()
+    for cell in cells:
+        requests, findings = _read_requests(cell)
+        embedding.findings += findings
+        if findings:
+            continue
+        try:
+            _embed(cell, requests, library, embedding)
+        except CourseError as error:
+            embedding.findings += error.findings
+    return embedding
+
+
+def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
+    """The names that an embed cell asks for; it may hold nothing else."""
+    requests: list[Request] = []
+    findings: list[Finding] = []
+
+    def wrong(rule: str, line: int, message: str, mend: str) -> None:
+        findings.append(cell.finding(rule, message, mend, line=cell.text_line + line - 1))
+
+    if cell.lang is not None or cell.role not in (None, "folded"):
+        what = f"lang={cell.lang!r}" if cell.lang else f"role={cell.role!r}"
+        wrong("embed-role", 1, f"an embed cell with {what}", "import in a plain shared cell")
+    for node in parse_code(cell.text).body:
+        if not imports_library(node):
+            mend = f"keep the {PACKAGE} imports in a cell of their own"
+            wrong("mixed-embed", node.lineno, "other code beside an embedding import", mend)
+        elif problem := import_problem(node):
+            wrong("embed-import", node.lineno, *problem)
+        else:
+            for alias in node.names:
+                if alias.name in [request.name for request in requests]:
+                    message = f"{alias.name} is imported twice in this cell"
+                    wrong("twice", node.lineno, message, "import it once")
+                requests.append(Request(node.module, alias.name, node.lineno))
+    for line, _, comment in comments(cell.text):
+        mend = "say it in prose, or in the library"
+        wrong("embed-comment", line + 1, f"this comment would vanish: {comment}", mend)
+    return requests, findings
+
+
+def _embed(cell: Cell, requests: list[Request], library: Library, embedding: Embedding) -> None:
+    shown = [_requested(cell, request, library, embedding) for request in requests]
+    needs = _closure(shown, library, embedding)
+    try:
+        order = dependencies_first(needs, {d: _at_once(d, needs[d]) for d in needs})
+    except CircularNeed as error:
+        first = error.circle[0]
+        message = f"these need each other before they are defined: {error}"
+        raise CourseError(
+            [Finding(first.path, first.line, None, "circle", message, "break the circle")]
+        ) from error
+    machinery = [d for d in order if d not in shown]
+    findings = [
+        *(_hold(d, cell, False, embedding) for d in machinery),
+        *(_hold(d, cell, True, embedding) for d in shown),
+        *_order_findings(cell, machinery, shown, needs),
+    ]
+    embedding.findings += [f for f in findings if f is not None]
+    embedding.cells[cell.key] = Embedded(tuple(shown), tuple(machinery))
+
+
+def _requested(cell: Cell, request: Request, library: Library, embedding: Embedding) -> Definition:
+    try:
+        definition = library.find(request.module, request.name)
+    except LookupError as error:
+        raise CourseError(
+            [cell.finding("unknown-name", str(error), "correct the import",
+                          line=cell.text_line + request.line - 1)]
+        ) from error  # fmt: skip
+    held = embedding.held.get(request.name)
+    if held is None or held.definition != definition:
+        return definition
+    line = cell.text_line + request.line - 1
+    if held.shown:
+        message = f'{request.name} is already embedded by cell "{held.cell.key}"'
+        finding = cell.finding("twice", message, "remove it here", line=line)
+    else:
+        message = f'{request.name} is already in the machinery of cell "{held.cell.key}"'
+        mend = f'move this import up, above cell "{held.cell.key}" (line {held.cell.line})'
+        finding = cell.finding("embed-too-late", message, mend, line=line)
+    raise CourseError([finding])
+
+
+def _closure(
+    shown: Sequence[Definition], library: Library, embedding: Embedding
+) -> dict[Definition, frozenset[Definition]]:
+    """What the shown definitions need, and what that needs, unless an earlier cell holds it."""
+    needs: dict[Definition, frozenset[Definition]] = {}
+    border = list(shown)
+    while border:
+        definition = border.pop()
+        if definition in needs:
+            continue
+        wanted = _needed_definitions(definition, library, embedding)
+        needs[definition] = frozenset(
+            d for d in wanted if (h := embedding.held.get(d.name)) is None or h.definition != d
+        )
+        border += needs[definition]
+    return needs
+
+
+def _needed_definitions(
+    definition: Definition, library: Library, embedding: Embedding
+) -> list[Definition]:
+    """Look up every name that a definition needs; note its third-party imports."""
+    module = library.module(definition.module)
+    found = []
+    for name in sorted(definition.needs):
+        if name in module.definitions:
+            found.append(module.definitions[name])
+        elif name in module.imports:
+            for imported in module.imports[name]:
+                embedding.imports.setdefault(imported, definition)
+        elif name in module.links:
+            try:
+                found.append(library.find(module.links[name], name))
+            except LookupError as error:
+                raise _at_use(definition, name, "unknown-name", str(error)) from error
+        elif name not in ALWAYS_THERE:
+            message = f"{definition.name} needs {name}, which {module.path} nowhere defines"
+            raise _at_use(definition, name, "undefined-name", message)
+    return found
+
+
+def _at_use(definition: Definition, name: str, rule: str, message: str) -> CourseError:
+    lines = definition.text.split("\n")
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    offset = next((i for i, line in enumerate(lines) if pattern.search(line)), 0)
+    mend = "define or import it in that module"
+    return CourseError(
+        [Finding(definition.path, definition.line + offset, None, rule, message, mend)]
+    )
+
+
+def _at_once(definition: Definition, needs: frozenset[Definition]) -> frozenset[Definition]:
+    return frozenset(d for d in needs if d.name in definition.at_once)
+
+
+def _hold(definition: Definition, cell: Cell, shown: bool, embedding: Embedding) -> Finding | None:
+    """Enter a definition into the notebook; one name has one definition."""
+    held = embedding.held.get(definition.name)
+    if held is None:
+        embedding.held[definition.name] = Held(definition, cell, shown)
+        return None
+    return cell.finding(
+        "two-definitions",
+        f"{definition.name} of {definition.path}:{definition.line} and {definition.name} of "
+        f'{held.definition.path}:{held.definition.line} (cell "{held.cell.key}") '
+        "would stand in one notebook",
+        "rename one of them in the library",
+    )
+
+
+def _order_findings(
+    cell: Cell,
+    machinery: Sequence[Definition],
+    shown: Sequence[Definition],
+    needs: Mapping[Definition, frozenset[Definition]],
+) -> list[Finding]:
+    """Shown definitions keep the author's order, so that order must be one that can run."""
+    findings = []
+    for place, definition in enumerate([*machinery, *shown]):
+        for later in shown[max(0, place - len(machinery) + 1) :]:
+            if later in _at_once(definition, needs[definition]):
+                message = f"{definition.name} needs {later.name} already when it is defined"
+                mend = f"import {later.name} before {definition.name}"
+                if definition in machinery:
+                    mend = f"import {later.name} in an embed cell above this one"
+                findings.append(cell.finding("embed-order", message, mend))
+    return findings

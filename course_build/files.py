@@ -1,0 +1,93 @@
+"""The builder's edges: reading the repository, and writing all of the notebooks or none."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from course_build.build import SOURCES, Files
+from course_build.findings import CourseError, Finding
+from course_build.library import PACKAGE
+from course_build.reference import FOLDER
+
+WRITING = ".writing"
+
+
+def read_files(root: Path) -> Files:
+    """Read every source, library file and reference of the repository."""
+    references = {**_read(root, FOLDER, "*.json"), **_read(root, FOLDER, "SHA256SUMS")}
+    return Files(_read(root, SOURCES, "*.py"), _read(root, PACKAGE, "**/*.py"), references)
+
+
+def _read(root: Path, folder: str, pattern: str) -> dict[str, bytes]:
+    paths = sorted((root / folder).glob(pattern))
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+def changed_files(root: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """The files that are not on disk as they should be: path -> "missing" or "differs"."""
+    changed = {}
+    for path, data in files.items():
+        try:
+            if (root / path).read_bytes() != data:
+                changed[path] = "differs"
+        except FileNotFoundError:
+            changed[path] = "missing"
+    return changed
+
+
+def orphans(root: Path, folders: Iterable[str], expected: Iterable[str]) -> list[str]:
+    """What lies in these folders and belongs to no source."""
+    expected = set(expected)
+    found = [path for folder in folders for path in sorted((root / folder).glob("*"))]
+    names = [path.relative_to(root).as_posix() for path in found if not _is_hidden(path)]
+    return [name for name in names if name not in expected]
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".") and not path.name.endswith(WRITING)
+
+
+def write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    """Write every file or none: all are first written beside their places, then moved there."""
+    moves: list[tuple[Path, Path]] = []
+    try:
+        for path, data in files.items():
+            moves.append(_write_beside(root / path, data))
+        _move_all(moves)
+    except OSError as error:
+        where = os.path.relpath(error.filename or root, root)
+        message = f"cannot write: {error.strerror or error}"
+        mend = "make the folder writable; nothing was changed"
+        raise CourseError([Finding(where, 1, None, "write", message, mend)]) from error
+    finally:
+        for beside, _ in moves:
+            beside.unlink(missing_ok=True)
+
+
+def _write_beside(target: Path, data: bytes) -> tuple[Path, Path]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.{os.getpid()}{WRITING}")
+    with open(beside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if target.exists():
+        os.chmod(beside, target.stat().st_mode & 0o777)
+    return beside, target
+
+
+def _move_all(moves: list[tuple[Path, Path]]) -> None:
+    """Move every file to its place; if one cannot go, put the earlier ones back."""
+    before = {target: target.read_bytes() if target.exists() else None for _, target in moves}
+    done: list[Path] = []
+    try:
+        for beside, target in moves:
+            os.replace(beside, target)
+            done.append(target)
+    except OSError:
+        for target in done:
+            if before[target] is None:
+                target.unlink()
+            else:
+                os.replace(*_write_beside(target, before[target]))
+        raise

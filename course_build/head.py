@@ -1,0 +1,58 @@
+"""The line under a notebook's title: the other language, the neighbours, Colab; and the banner."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from course_build.chrome import say
+from course_build.notebook import Line, NotebookCell
+from course_build.settings import Settings
+
+NAME = re.compile(r"module_(\d\d)_[a-z0-9]+(_[a-z0-9]+)*")
+COLAB = "https://colab.research.google.com"
+
+
+def module_number(stem: str) -> int:
+    """The number in a module's file name."""
+    return int(stem.split("_")[1])
+
+
+def add_head(
+    cells: Sequence[NotebookCell], stem: str, stems: Sequence[str], language: str,
+    settings: Settings, stale_keys: Sequence[str],
+) -> list[NotebookCell]:  # fmt: skip
+    """Put the links, and in a preview the banner, under the title of the first cell."""
+    first = cells[0]
+    texts = ["", links(stem, stems, language, settings)]
+    if stale_keys:
+        keys = ", ".join(f"`{key}`" for key in stale_keys)
+        texts += ["", "> " + say(language, "preview", keys=keys)]
+    if len(first.lines) > 1 and first.lines[1].text.strip():
+        texts.append("")
+    head = [Line(text, first.origin.path, first.origin.line) for text in texts]
+    lines = (first.lines[0], *head, *first.lines[1:])
+    return [replace(first, lines=lines), *cells[1:]]
+
+
+def links(stem: str, stems: Sequence[str], language: str, settings: Settings) -> str:
+    """The links of one notebook, as one line of Markdown."""
+    ordered = sorted(stems)
+    place = ordered.index(stem)
+    parts = [
+        f"[{say(other, 'language')}](../{other}/{stem}.ipynb)"
+        for other in settings.languages
+        if other != language
+    ]
+    for entry, neighbour in (("previous", place - 1), ("next", place + 1)):
+        if 0 <= neighbour < len(ordered):
+            target = ordered[neighbour]
+            label = say(language, entry, number=module_number(target))
+            parts.append(f"[{label}]({target}.ipynb)")
+    if settings.repository:
+        path = f"{settings.repository}/blob/{settings.branch}/notebooks/{language}/{stem}.ipynb"
+        badge = f"![{say(language, 'colab')}]({COLAB_BADGE})"
+        parts.append(f"[{badge}]({COLAB}/github/{path})")
+    return " · ".join(parts)
+
+
+COLAB_BADGE = f"{COLAB}/assets/colab-badge.svg"

@@ -1,0 +1,77 @@
+"""Imports from the standard library and from third parties, gathered and written in one order."""
+
+import ast
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, order=True)
+class Import:
+    """One imported name: `import module`, or `from module import name`, maybe `as alias`."""
+
+    module: str
+    name: str = ""
+    alias: str = ""
+
+    @property
+    def bound(self) -> str:
+        """The name that the import makes known."""
+        return self.alias or self.name or self.module.split(".")[0]
+
+    @property
+    def target(self) -> str:
+        """What that name then stands for."""
+        if self.name:
+            return f"{self.module}.{self.name}"
+        return self.module if self.alias else self.module.split(".")[0]
+
+    @property
+    def statement(self) -> str:
+        alias = f" as {self.alias}" if self.alias else ""
+        if self.name:
+            return f"from {self.module} import {self.name}{alias}"
+        return f"import {self.module}{alias}"
+
+
+def imports_in(node: ast.Import | ast.ImportFrom) -> list[Import]:
+    """The names that one import statement makes known."""
+    if isinstance(node, ast.Import):
+        return [Import(alias.name, "", alias.asname or "") for alias in node.names]
+    return [Import(node.module or "", alias.name, alias.asname or "") for alias in node.names]
+
+
+def write_imports(imports: Iterable[Import]) -> str:
+    """Write imports once each: the standard library, a blank line, third parties."""
+    unique = set(imports)
+    standard = {i for i in unique if i.module.split(".")[0] in sys.stdlib_module_names}
+    blocks = [_block(standard), _block(unique - standard)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _block(imports: set[Import]) -> str:
+    plain = [i.statement for i in sorted(imports) if not i.name]
+    modules = sorted({i.module for i in imports if i.name})
+    return "\n".join(
+        [
+            *plain,
+            *(_from_line(m, [i for i in imports if i.module == m and i.name]) for m in modules),
+        ]
+    )
+
+
+def _from_line(module: str, imports: list[Import]) -> str:
+    names = [f"{i.name} as {i.alias}" if i.alias else i.name for i in sorted(imports, key=_by_kind)]
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
+
+
+def _by_kind(imported: Import) -> tuple[int, str, str]:
+    """Constants, then classes, then the rest: the order that the linter wants too."""
+    name = imported.name
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name, imported.alias

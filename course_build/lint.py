@@ -1,0 +1,139 @@
+"""What is checked on a finished notebook: names, leftovers, and whether it can be read."""
+
+import ast
+from collections.abc import Sequence
+
+from pyflakes import checker, messages
+
+from course_build.code import parse_code, without_commands
+from course_build.findings import Finding
+from course_build.library import PACKAGE
+from course_build.notebook import Line, NotebookCell
+from course_build.prose import count_words
+
+MOST_CODE_LINES = 40
+MOST_CODE_CELLS = 3
+MOST_WORDS = 90
+KERNEL_NAMES = ("display", "get_ipython")
+UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal, messages.UndefinedExport)
+
+
+def lint(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """Everything that may not be seen in a learner's notebook."""
+    return [
+        *undefined_names(cells),
+        *leftover_imports(cells),
+        *long_code(cells),
+        *long_prose(cells),
+        *code_without_prose(cells),
+    ]
+
+
+def undefined_names(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """Names that no cell above (or, inside functions, anywhere) defines; annotations included."""
+    placed: list[tuple[NotebookCell, Line]] = []
+    texts: list[str] = []
+    for cell in cells:
+        if cell.kind == "code":
+            placed += [(cell, line) for line in cell.lines]
+            texts.append(without_commands(cell.source))
+    tree = ast.parse("\n".join(texts))
+    found = checker.Checker(tree, builtins=set(KERNEL_NAMES))
+    findings = []
+    for message in found.messages:
+        if isinstance(message, UNDEFINED):
+            cell, line = placed[message.lineno - 1]
+            findings.append(
+                Finding(
+                    line.path, line.number, cell.origin.key, "undefined-name",
+                    message.message % message.message_args,
+                    "define it in a cell above, import it, or embed it from the library",
+                )
+            )  # fmt: skip
+    return findings
+
+
+def leftover_imports(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """A notebook stands alone: nothing of the library may still be imported."""
+    findings = []
+    for cell in cells:
+        if cell.kind != "code":
+            continue
+        for node in ast.walk(parse_code(cell.source)):
+            if _imports_package(node):
+                line = cell.lines[node.lineno - 1]
+                findings.append(
+                    Finding(
+                        line.path, line.number, cell.origin.key, "leftover-import",
+                        f"{PACKAGE} is still imported: {line.text.strip()}",
+                        "import from it at the top level of an embed cell only",
+                    )
+                )  # fmt: skip
+    return findings
+
+
+def long_code(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """A visible code cell fits on a screen."""
+    return [
+        cell.origin.finding(
+            "long-code",
+            f"{len(cell.lines)} lines of code in one visible cell; at most {MOST_CODE_LINES}",
+            "split it by idea, move checks into private helpers, or fold it",
+        )
+        for cell in cells
+        if is_visible_code(cell) and len(cell.lines) > MOST_CODE_LINES
+    ]
+
+
+def long_prose(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """A prose cell is one thought; hints and solutions may be longer."""
+    findings = []
+    for cell in cells:
+        if cell.origin.kind == "markdown" and cell.origin.role != "hint":
+            words = count_words(cell.origin.text)
+            if words > MOST_WORDS:
+                message = f"{words} words in one prose cell; at most {MOST_WORDS}"
+                findings.append(
+                    cell.origin.finding("long-prose", message, "split it or shorten it")
+                )
+    return findings
+
+
+def code_without_prose(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """After three visible code cells the learner is told something."""
+    findings = []
+    count = 0
+    for cell in cells:
+        if cell.kind == "markdown":
+            count = 0
+        elif is_visible_code(cell):
+            count += 1
+            if count == MOST_CODE_CELLS + 1:
+                message = f"more than {MOST_CODE_CELLS} code cells in a row"
+                findings.append(
+                    cell.origin.finding("no-prose", message, "say something before this cell")
+                )
+    return findings
+
+
+def is_visible_code(cell: NotebookCell) -> bool:
+    """Is this code that the learner sees without unfolding?"""
+    return cell.kind == "code" and not cell.folded
+
+
+def _imports_package(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(_is_ours(alias.name) for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and _is_ours(node.module or "")
+    if isinstance(node, ast.Call) and node.args:
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        value = getattr(node.args[0], "value", None)
+        return (
+            name in ("import_module", "__import__") and isinstance(value, str) and _is_ours(value)
+        )
+    return False
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == PACKAGE

@@ -1,0 +1,80 @@
+"""Which names from outside a definition needs, and which of them already when it is defined."""
+
+import ast
+import symtable
+from collections.abc import Iterator
+
+
+def names_needed(text: str, node: ast.stmt) -> frozenset[str]:
+    """Every outer name that a definition's code or annotations read, builtins included."""
+    table = symtable.symtable(text, "definition", "exec")
+    names = set(_outer_names(table, top=True)) | set(_names_in_string_annotations(node))
+    for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef):
+            names |= _read_before_bound(part)
+    return frozenset(names)
+
+
+def names_needed_at_once(node: ast.stmt) -> frozenset[str]:
+    """The names read while the definition itself runs: decorators, defaults, bases, values."""
+    return frozenset(_read_at_once(node))
+
+
+def _outer_names(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _outer_names(child, top=False)
+
+
+def _read_before_bound(node: ast.ClassDef) -> set[str]:
+    """Names that a class body reads from outside before it binds the same names itself."""
+    early: set[str] = set()
+    bound: set[str] = set()
+    for statement in node.body:
+        early |= set(_read_at_once(statement)) - bound
+        bound |= {getattr(statement, "name", None)} | {
+            part.id
+            for part in ast.walk(statement)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+    return early & bound
+
+
+def _names_in_string_annotations(node: ast.stmt) -> Iterator[str]:
+    for part in ast.walk(node):
+        for annotation in (getattr(part, "annotation", None), getattr(part, "returns", None)):
+            if annotation is not None:
+                yield from _names_in_strings(annotation)
+
+
+def _names_in_strings(annotation: ast.expr) -> Iterator[str]:
+    """Names inside quoted annotations; the strings of a Literal are values, not names."""
+    if isinstance(annotation, ast.Subscript):
+        literal = annotation.value
+        if getattr(literal, "id", getattr(literal, "attr", "")) == "Literal":
+            return
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            quoted = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return
+        yield from (part.id for part in ast.walk(quoted) if isinstance(part, ast.Name))
+        yield from _names_in_strings(quoted)
+    for child in ast.iter_child_nodes(annotation):
+        yield from _names_in_strings(child)
+
+
+def _read_at_once(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        parts = [*node.decorator_list, node.args, node.returns]
+    elif isinstance(node, ast.Lambda):
+        parts = [node.args]
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    for part in parts:
+        if part is not None:
+            yield from _read_at_once(part)

@@ -1,0 +1,41 @@
+"""Notebook cells to bytes: nbformat 4.5, ids from keys, no outputs, the same bytes always."""
+
+from collections.abc import Sequence
+
+from course_build import quick_imports  # noqa: F401  (before nbformat: see there)
+from course_build.notebook import NotebookCell
+
+import nbformat  # isort: skip
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def render(cells: Sequence[NotebookCell], name: str) -> bytes:
+    """Write a valid notebook; raises nbformat.ValidationError for one that is not."""
+    notebook = nbformat.from_dict(
+        {
+            "cells": [_cell(cell) for cell in cells],
+            "metadata": {
+                "colab": {"name": name, "provenance": [], "toc_visible": True},
+                "kernelspec": KERNEL,
+                "language_info": {"name": "python"},
+            },
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )
+    nbformat.validate(notebook)
+    return (nbformat.writes(notebook) + "\n").encode()
+
+
+def _cell(cell: NotebookCell) -> dict:
+    metadata: dict = {}
+    tags = [*cell.tags, "hide-input"] if cell.folded else list(cell.tags)
+    if tags:
+        metadata["tags"] = tags
+    if cell.folded:
+        metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
+    written = {"cell_type": cell.kind, "id": cell.id, "metadata": metadata, "source": cell.source}
+    if cell.kind == "code":
+        written |= {"execution_count": None, "outputs": []}
+    return written

@@ -1,0 +1,73 @@
+"""The course's settings, from [tool.course] in pyproject.toml."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+
+from course_build.chrome import CHROME
+from course_build.findings import CourseError, Finding
+
+SETTINGS_FILE = "pyproject.toml"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Languages (the first is the source language) and where the repository lives."""
+
+    languages: tuple[str, ...]
+    repository: str
+    branch: str
+
+    @property
+    def source_language(self) -> str:
+        return self.languages[0]
+
+    @property
+    def translations(self) -> tuple[str, ...]:
+        return self.languages[1:]
+
+
+def parse_settings(text: str) -> Settings:
+    """Read the settings, refusing any that the builder could not obey."""
+    try:
+        table = tomllib.loads(text).get("tool", {}).get("course", {})
+    except tomllib.TOMLDecodeError as error:
+        raise _error(f"not valid TOML: {error}", "correct the file") from error
+    languages = table.get("languages")
+    if not _is_list_of_names(languages):
+        raise _error(
+            f"[tool.course] languages must be a list of different codes, got {languages!r}",
+            'write languages = ["en", "ru"], the source language first',
+        )
+    for language in languages:
+        if language not in CHROME:
+            raise _error(
+                f"the builder has no words for the language {language!r}",
+                f"add {language!r} to CHROME in course_build/chrome.py",
+            )
+    repository = table.get("repository", "")
+    if not (isinstance(repository, str) and re.fullmatch(r"([\w.-]+/[\w.-]+)?", repository)):
+        raise _error(
+            f'[tool.course] repository must be "owner/name" or "", got {repository!r}',
+            'write "owner/name", or "" to leave the Colab badge out',
+        )
+    branch = table.get("branch", "main")
+    if not (isinstance(branch, str) and re.fullmatch(r"[\w./-]+", branch)):
+        raise _error(
+            f"[tool.course] branch must be the name of a branch, got {branch!r}",
+            'write branch = "main"',
+        )
+    return Settings(tuple(languages), repository, branch)
+
+
+def _is_list_of_names(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(isinstance(item, str) and re.fullmatch(r"[a-z]{2,3}", item) for item in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def _error(message: str, mend: str) -> CourseError:
+    return CourseError([Finding(SETTINGS_FILE, 1, None, "settings", message, mend)])

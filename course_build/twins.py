@@ -1,0 +1,192 @@
+"""Twins: the cells of one key, one in each language, adjacent and confirmed.
+
+A stamp is the first 8 hex digits of the SHA-256 of the normalised source-language text that a
+translation was last confirmed against.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_build.findings import Finding
+from course_build.source import Cell
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one key stands for: one cell shared by all languages, or one cell in each."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def first(self) -> Cell:
+        return self.cells[0]
+
+    def in_language(self, language: str) -> Cell:
+        """The cell that a notebook in this language shows."""
+        if self.first.lang is None:
+            return self.first
+        return next(cell for cell in self.cells if cell.lang == language)
+
+
+def stamp(text: str) -> str:
+    """Stamp a source-language text; white space at line ends and around does not count."""
+    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines = [line.rstrip() for line in text.split("\n")]
+    return hashlib.sha256("\n".join(lines).strip("\n").encode()).hexdigest()[:8]
+
+
+def pair_twins(cells: Sequence[Cell], languages: Sequence[str]) -> tuple[list[Unit], list[Finding]]:
+    """Group cells into units and say where a twin is missing, misplaced or different."""
+    units: list[Unit] = []
+    findings: list[Finding] = []
+    runs: dict[str, list[Cell]] = {}
+    for run in _runs(cells):
+        key = run[0].key
+        if key in runs:
+            if not _completes(run, runs[key], languages):
+                findings.append(_duplicate(run[0], runs[key][0]))
+            continue
+        runs[key] = run
+        found = _check_run(run, cells, languages)
+        findings += found
+        if not found:
+            units.append(Unit(tuple(run)))
+    return units, findings
+
+
+def stale_twins(units: Sequence[Unit], languages: Sequence[str]) -> list[Finding]:
+    """The translations into these languages whose source text has changed since confirmed."""
+    findings = []
+    for unit in units:
+        source = unit.first
+        for cell in unit.cells[1:]:
+            if cell.lang in languages and cell.stamp != stamp(source.text):
+                findings.append(_stale(source, cell))
+    return findings
+
+
+def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cut the cells into neighbours of one key that all have a language, or single shared cells."""
+    runs: list[list[Cell]] = []
+    for cell in cells:
+        last = runs[-1][-1] if runs else None
+        if last and last.key == cell.key and last.lang is not None and cell.lang is not None:
+            runs[-1].append(cell)
+        else:
+            runs.append([cell])
+    return runs
+
+
+def _completes(run: list[Cell], earlier: list[Cell], languages: Sequence[str]) -> bool:
+    """Is this run just the twins that an earlier run lacks (and that were reported there)?"""
+    if earlier[0].lang is None:
+        return False
+    missing = set(languages) - {cell.lang for cell in earlier}
+    return {cell.lang for cell in run} <= missing
+
+
+def _check_run(run: list[Cell], cells: Sequence[Cell], languages: Sequence[str]) -> list[Finding]:
+    first = run[0]
+    if first.lang is None:
+        return _check_shared(first, languages)
+    order = [cell.lang for cell in run]
+    findings = [
+        _duplicate(cell, run[order.index(cell.lang)])
+        for place, cell in enumerate(run)
+        if cell.lang in order[:place]
+    ]
+    for language in languages:
+        if language not in order:
+            findings.append(_missing(first, language, cells))
+    if not findings and order != list(languages):
+        findings.append(
+            first.finding(
+                "swapped-order",
+                f"the twins come as {', '.join(map(str, order))}",
+                f"put them in the order {', '.join(languages)}",
+            )
+        )
+    return findings or _check_alike(run)
+
+
+def _check_shared(cell: Cell, languages: Sequence[str]) -> list[Finding]:
+    findings = []
+    if cell.kind == "markdown":
+        findings.append(
+            cell.finding(
+                "no-language",
+                "prose is never shared between languages",
+                f'give it lang="{languages[0]}" and write its twins',
+            )
+        )
+    if cell.stamp is not None:
+        findings.append(_needless_stamp(cell))
+    return findings
+
+
+def _check_alike(run: list[Cell]) -> list[Finding]:
+    """Twins have the same kind and attributes; the first, the source, bears no stamp."""
+    first = run[0]
+    findings = [_needless_stamp(first)] if first.stamp is not None else []
+    for cell in run[1:]:
+        if cell.kind != first.kind:
+            message = f"a {cell.kind} cell is the twin of a {first.kind} cell (line {first.line})"
+            findings.append(cell.finding("twin-kind", message, "make both the same kind"))
+        for name in ("role", "exercise", "reference", "tags"):
+            here, there = getattr(cell, name), getattr(first, name)
+            if here != there:
+                message = f"{name}={here!r} here, {name}={there!r} at line {first.line}"
+                findings.append(
+                    cell.finding("twin-attributes", message, f"give both the same {name}")
+                )
+    return findings
+
+
+def _needless_stamp(cell: Cell) -> Finding:
+    return cell.finding(
+        "needless-stamp",
+        f"the stamp {cell.stamp!r} on a cell that is not a translation",
+        "remove it from the header",
+    )
+
+
+def _duplicate(cell: Cell, first: Cell) -> Finding:
+    message = f"the key {cell.key!r} is already taken at line {first.line}"
+    return cell.finding("duplicate-key", message, "give this cell another key")
+
+
+def _missing(first: Cell, language: str, cells: Sequence[Cell]) -> Finding:
+    for cell in cells:
+        if cell.key == first.key and cell.lang == language:
+            return cell.finding(
+                "twin-not-adjacent",
+                f"its {first.lang} twin is at line {first.line}, not directly before or after",
+                "move the twins together",
+            )
+    kind = "[markdown] " if first.kind == "markdown" else ""
+    return first.finding(
+        "missing-twin",
+        f"the {language} twin is missing",
+        f'write it beside: # %% {kind}lang="{language}" key="{first.key}"',
+    )
+
+
+def _stale(source: Cell, cell: Cell) -> Finding:
+    module = cell.path.rsplit("/", 1)[-1].removesuffix(".py")
+    has = f"confirmed against {cell.stamp}" if cell.stamp else "not yet confirmed"
+    message = (
+        f"the {cell.lang} text is {has}; the {source.lang} text is now {stamp(source.text)}\n"
+        f"{_quoted(source)}\n{_quoted(cell)}"
+    )
+    mend = (
+        f"read both, correct the {cell.lang} text, then: "
+        f"python build_notebooks.py confirm {module}:{cell.key}"
+    )
+    return Finding(cell.path, cell.line, cell.key, "stale-twin", message, mend, stale=True)
+
+
+def _quoted(cell: Cell) -> str:
+    lines = [f"  {cell.lang} | {line}".rstrip() for line in cell.text.split("\n")]
+    return "\n".join([f"{cell.lang}, line {cell.text_line}:", *lines])
