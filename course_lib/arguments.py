@@ -4,8 +4,8 @@ A wrong kind of thing is a TypeError, a wrong value or shape is a ValueError, an
 which argument it was, what was wanted and what came.
 """
 
+import math
 import numbers
-import sys
 from typing import Any
 
 import torch
@@ -38,8 +38,12 @@ def check_bool(name: str, value: Any) -> None:
 
 def is_finite_number(value: Any) -> bool:
     """Tell whether `value` is a real number that a float can hold; True and NaN are not."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and bool(abs(value) <= sys.float_info.max)  # NaN fails every comparison
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def check_finite_number(name: str, value: Any) -> None:
