@@ -1,6 +1,6 @@
 """Run every rendered notebook headless with papermill, each in a fresh kernel, and report.
 
-    python -m course_build.run [--edition learner] [--lang ru] [--module 3] [-p steps 5]
+    python -m course_build.run [--edition learner] [--lang ru] [--module 3] [-p seed 7]
 
 A kernel sees an empty working directory, an empty home, no repository and no network, so a
 notebook that passes here is one that a stranger can run alone. Exit code 0: all passed; 1: a
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,11 +26,16 @@ from typing import Any
 
 import psutil
 
+from course_build.build import build_course
+from course_build.files import read_files, write_files
+from course_build.findings import CourseError
+from course_build.notebook import EDITIONS
 from course_build.run_one import Failure
+from course_build.settings import SETTINGS_FILE, parse_settings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-EDITIONS = ("learner", "solved")
+EXECUTED = ROOT / "build" / "executed"
 FORBIDDEN = ("course_lib", "course_build")  # what a kernel must not be able to import
 KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
 
@@ -80,17 +85,39 @@ class Plan:
 
 
 def find_jobs(
-    sources: dict[str, Path], executed: Path, languages: Iterable[str], modules: Iterable[int]
+    folders: Mapping[str, Path], executed: Path, languages: Sequence[str], modules: Sequence[str]
 ) -> list[Job]:
-    """List the notebooks of each edition's folder, narrowed to some languages and modules."""
-    languages, modules = set(languages), {f"module_{number:02d}_" for number in modules}
+    """List the notebooks in each edition's folder, narrowed to some languages and modules."""
     return [
         Job(path, edition, path.parent.name, executed / edition / path.parent.name / path.name)
-        for edition, folder in sources.items()
+        for edition, folder in folders.items()
         for path in sorted(folder.glob("*/*.ipynb"))
         if (not languages or path.parent.name in languages)
-        and (not modules or path.name.startswith(tuple(modules)))
+        and (not modules or any(_is_module(path.stem, module) for module in modules))
     ]
+
+
+def _is_module(stem: str, module: str) -> bool:
+    return stem == module or (module.isdecimal() and stem.startswith(f"module_{int(module):02d}_"))
+
+
+def render_solved() -> None:
+    """Render the edition with the solutions in place, which is not committed; CourseError."""
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    files = read_files(ROOT)
+    course = build_course(files, settings, list(files.sources), settings.languages)
+    write_files(ROOT, course.solved)
+
+
+def find_course(
+    editions: Sequence[str] = EDITIONS, languages: Sequence[str] = (), modules: Sequence[str] = ()
+) -> list[Job]:
+    """List the course's own notebooks: the committed ones, and the solved ones rendered now."""
+    folders = {"learner": ROOT / "notebooks", "solved": ROOT / "build" / "solved"}
+    if "solved" in editions:
+        render_solved()
+    chosen = {edition: folders[edition] for edition in editions}
+    return find_jobs(chosen, EXECUTED, languages, modules)
 
 
 def kernel_environment(box: Path) -> dict[str, str]:
@@ -309,8 +336,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--edition", choices=[*EDITIONS, "all"], default="all", help="which edition (default: all)"
     )
-    parser.add_argument("--lang", action="append", default=[], help="only this language")
-    parser.add_argument("--module", action="append", default=[], type=int, help="only this module")
+    parser.add_argument("--lang", nargs="+", default=[], metavar="CODE", help="en, ru")
+    parser.add_argument(
+        "--module", nargs="+", default=[], metavar="NAME", help="3, or the notebook's name"
+    )
     parser.add_argument(
         "-p",
         nargs=2,
@@ -322,31 +351,34 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def run_course(jobs: list[Job], plan: Plan | None = None) -> list[Outcome]:
+    """Run the notebooks, telling of each as it ends, and leave build/executed/report.json."""
+    outcomes = run_jobs(jobs, plan, lambda outcome: print(describe(outcome), flush=True))
+    text = json.dumps(report(outcomes), ensure_ascii=False, indent=1) + "\n"
+    (EXECUTED / "report.json").write_text(text, encoding="utf-8", newline="\n")
+    return outcomes
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run what the command line names and return the exit code."""
     options = parse(argv)
     editions = EDITIONS if options.edition == "all" else (options.edition,)
-    executed = ROOT / "build" / "executed"
-    jobs = find_jobs(edition_folders(editions), executed, options.lang, options.module)
-    if not jobs:
-        print("no rendered notebook to run: `make notebooks` renders them", file=sys.stderr)
+    try:
+        jobs = find_course(editions, options.lang, options.module)
+    except CourseError as error:
+        print(error, file=sys.stderr)
         return 2
-    plan = Plan({name: _value(text) for name, text in options.p})
-    outcomes = run_jobs(jobs, plan, lambda outcome: print(describe(outcome), flush=True))
-    text = json.dumps(report(outcomes), ensure_ascii=False, indent=1)
-    (executed / "report.json").write_text(text + "\n", encoding="utf-8", newline="\n")
-    print(f"\n{table(outcomes)}\n\nexecuted copies and report.json: {_short(executed)}")
+    if not jobs:
+        print("no such notebook is rendered; `make notebooks` renders all", file=sys.stderr)
+        return 2
+    outcomes = run_course(jobs, Plan({name: _value(text) for name, text in options.p}))
+    print(f"\n{table(outcomes)}\n\nexecuted copies and report.json: {_short(EXECUTED)}")
     return exit_code(outcomes)
-
-
-def edition_folders(editions: Iterable[str]) -> dict[str, Path]:
-    """Name the folder of each edition; the solved one is rendered here, it is not committed."""
-    folders = {"learner": ROOT / "notebooks", "solved": ROOT / "build" / "solved"}
-    return {edition: folders[edition] for edition in editions}
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
+        print("stopped; what had ended is kept", file=sys.stderr)
         sys.exit(130)

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from course_build import run, run_one
+from course_build.findings import CourseError, Finding
 from course_build.offline import is_loopback, refusal
 
 LIMITS = run.Limits(start=60, cell=60, wall=90, grace=10)
@@ -278,15 +279,26 @@ def test_jobs_are_selected_by_language_and_module(tmp_path):
         return [(job.language, job.name) for job in jobs]
 
     assert len(found([], [])) == 4
-    assert found(["ru"], [3]) == [("ru", "module_03_a")]
-    assert found([], [4]) == [("en", "module_04_b"), ("ru", "module_04_b")]
+    assert found(["ru"], ["3"]) == [("ru", "module_03_a")]
+    assert found([], ["4"]) == [("en", "module_04_b"), ("ru", "module_04_b")]
+    assert found(["en"], ["module_03_a"]) == [("en", "module_03_a")]
     assert found(["de"], []) == []
+    assert found([], ["x"]) == []
 
 
-def test_nothing_to_run_is_an_error(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(run, "edition_folders", lambda editions: {"learner": tmp_path})
-    assert run.main(["--edition", "learner"]) == 2
+def test_nothing_to_run_is_an_error(capsys):
+    assert run.main(["--edition", "learner", "--lang", "xx"]) == 2
     assert "make notebooks" in capsys.readouterr().err
+
+
+@pytest.mark.notebooks
+def test_sources_that_do_not_build_stop_the_run(monkeypatch, capsys):
+    def broken():
+        raise CourseError([Finding("notebooks/src/a.py", 7, "key", "rule", "what", "how")])
+
+    monkeypatch.setattr(run, "render_solved", broken)
+    assert run.main([]) == 2
+    assert "notebooks/src/a.py:7" in capsys.readouterr().err
 
 
 @pytest.mark.notebooks

@@ -1,0 +1,127 @@
+"""The rendered notebooks: fresh, readable, and every one of them executed in both editions."""
+
+import json
+import re
+import statistics
+
+import pytest
+
+from course_build import run
+
+LEARNER = sorted(run.ROOT.glob("notebooks/*/*.ipynb"))
+NAMES = [(path.parent.name, path.stem) for path in LEARNER]
+EVERY = [(edition, *name) for edition in run.EDITIONS for name in NAMES]
+
+each_notebook = pytest.mark.parametrize(("language", "name"), NAMES)
+each_run = pytest.mark.parametrize(("edition", "language", "name"), EVERY)
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def learner(language, name):
+    return load(run.ROOT / "notebooks" / language / f"{name}.ipynb")
+
+
+def tags(cell):
+    return cell["metadata"].get("tags", [])
+
+
+def shown_code(notebook):
+    """Line counts of the code cells that a reader sees unfolded."""
+    return [
+        len("".join(cell["source"]).splitlines())
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code" and "hide-input" not in tags(cell)
+    ]
+
+
+def outputs(notebook):
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            yield cell["id"], output
+
+
+def test_there_are_notebooks_in_every_language():
+    languages = {language for language, _ in NAMES}
+    assert {"en", "ru"} <= languages
+    assert {name for _, name in NAMES} == {
+        path.stem for path in run.ROOT.glob("notebooks/src/*.py")
+    }
+    assert len(NAMES) == len(languages) * len({name for _, name in NAMES})
+
+
+@each_notebook
+def test_no_outputs_are_committed(language, name):
+    notebook = learner(language, name)
+    assert list(outputs(notebook)) == []
+    counts = [c["execution_count"] for c in notebook["cells"] if c["cell_type"] == "code"]
+    assert set(counts) == {None}
+
+
+@each_notebook
+def test_code_cells_are_short(language, name):
+    lines = shown_code(learner(language, name))
+    assert statistics.median(lines) <= 8
+    assert sum(count <= 25 for count in lines) >= 0.9 * len(lines)
+    assert max(lines) <= 40
+
+
+@each_notebook
+def test_a_notebook_has_the_cells_of_its_twins(language, name):
+    def skeleton(code):
+        return [(cell["id"], cell["cell_type"]) for cell in learner(code, name)["cells"]]
+
+    for other in {code for code, twin in NAMES if twin == name}:
+        assert skeleton(language) == skeleton(other)
+
+
+@pytest.mark.notebooks
+@each_run
+def test_a_notebook_runs_alone_from_top_to_bottom(executed, edition, language, name):
+    outcome = executed[edition, language, name]
+    assert outcome.status == "passed", run.describe(outcome)
+
+
+@pytest.mark.notebooks
+@each_run
+def test_nothing_is_written_to_stderr(executed, edition, language, name):
+    written = [
+        (key, "".join(output["text"]))
+        for key, output in outputs(load(executed[edition, language, name].job.executed))
+        if output.get("name") == "stderr"
+    ]
+    assert written == []
+
+
+@pytest.mark.notebooks
+@each_run
+def test_every_figure_says_in_words_what_it_shows(executed, edition, language, name):
+    figures = [
+        (key, output)
+        for key, output in outputs(load(executed[edition, language, name].job.executed))
+        if any(kind.startswith("image/") for kind in output.get("data", {}))
+    ]
+    assert figures
+    for key, output in figures:
+        alt = output["metadata"].get("image/svg+xml", {}).get("alt", "")
+        assert alt, f"{key}: a figure without alt text"
+        assert bool(re.search("[а-яё]", alt)) == (language == "ru"), f"{key}: {alt}"
+
+
+@pytest.mark.notebooks
+@each_run
+def test_each_exercise_is_open_for_the_learner_and_solved_in_the_solved_edition(
+    executed, edition, language, name
+):
+    notebook = load(executed[edition, language, name].job.executed)
+    checks = [cell for cell in notebook["cells"] if "exercise-check" in tags(cell)]
+    stubs = [cell for cell in notebook["cells"] if "exercise" in tags(cell)]
+    assert len(checks) == len(stubs) > 0
+    for cell in checks:
+        texts = ["".join(output["data"]["text/plain"]) for output in cell["outputs"]]
+        assert [text[0] for text in texts] == ["○" if edition == "learner" else "✓"], cell["id"]
+    unsolved = ["raise NotImplementedError" in "".join(cell["source"]) for cell in stubs]
+    if edition == "solved":
+        assert not any(unsolved)
