@@ -47,6 +47,27 @@ def _check_reference_digest(text: str, sha256: str) -> None:
     )
 
 
+def _parse_reference(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_non_finite
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"the reference text matches its digest but cannot be read as JSON: {error}.\n"
+            "Make it again with its generator in reference/."
+        ) from None
+
+
+def _check_schema_version(facts: Any) -> None:
+    version = facts.get("schema_version") if isinstance(facts, dict) else None
+    if type(version) is not int or version != 1:
+        raise ValueError(
+            f"schema_version must be 1; got {version!r}. This reader knows only version 1: "
+            "take the notebook and the reference from the same copy of the course."
+        )
+
+
 def read_reference(text: str, sha256: str) -> dict[str, Any]:
     """Return the facts in a canonical JSON text, once the text proves to be the pinned one.
 
@@ -56,23 +77,8 @@ def read_reference(text: str, sha256: str) -> dict[str, Any]:
     """
     _check_reference_arguments(text, sha256)
     _check_reference_digest(text, sha256)
-    try:
-        facts = json.loads(
-            text,
-            object_pairs_hook=_reject_duplicate_keys,
-            parse_constant=_reject_non_finite,
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"the reference text matches its digest but cannot be read as JSON: {error}.\n"
-            "Make it again with its generator in reference/."
-        ) from None
-    version = facts.get("schema_version") if isinstance(facts, dict) else None
-    if type(version) is not int or version != 1:
-        raise ValueError(
-            f"schema_version must be 1; got {version!r}. This reader knows only version 1: "
-            "take the notebook and the reference from the same copy of the course."
-        )
+    facts = _parse_reference(text)
+    _check_schema_version(facts)
     return facts
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import matplotlib.style
-from matplotlib.artist import Artist
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import FontProperties
@@ -134,7 +133,7 @@ def _draw_card(figure: Figure) -> None:
     figure.add_artist(card)
 
 
-def add_legend(figure: Figure, handles: list[Artist], labels: list[str]) -> None:
+def add_legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
     """Put the legend under the body of a card that was made for these labels."""
     width, height = figure.get_size_inches()
     columns = _legend_columns(labels, width)
