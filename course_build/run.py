@@ -9,6 +9,7 @@ notebook failed; 2: the run itself is broken (nothing to run, a worker that died
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import platform
@@ -173,9 +174,10 @@ def end_family(worker: subprocess.Popen, grace: float) -> None:
     except subprocess.TimeoutExpired:
         processes = family(worker.pid)
     for process in processes:
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     worker.wait()
+    psutil.wait_procs(processes, timeout=grace)
 
 
 def _wait(worker: subprocess.Popen, limits: Limits, stop: threading.Event) -> bool:
@@ -196,9 +198,7 @@ def _outcome(box: Path, job: Job, seconds: float, ended: bool, limits: Limits) -
     if result.exists():
         told = json.loads(result.read_text(encoding="utf-8"))
         failure = Failure(**told["failure"]) if told["failure"] else None
-        return Outcome(
-            job, "failed" if failure else "passed", seconds, told["peak_mb"], failure
-        )
+        return Outcome(job, "failed" if failure else "passed", seconds, told["peak_mb"], failure)
     if ended:
         reason = f"the notebook ran longer than its limit of {limits.wall} s"
         return Outcome(job, "failed", seconds, failure=Failure(reason))
