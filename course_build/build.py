@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from course_build.clashes import check_clashes, own_imports
 from course_build.code_twins import check_code_twins
+from course_build.decode import decode
 from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
@@ -16,11 +17,13 @@ from course_build.head import NAME, add_head, module_number
 from course_build.language import check_comments
 from course_build.lint import lint, undefined_names
 from course_build.notebook import NotebookCell, Parts, compose, solve
+from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
-from course_build.render import render
+from course_build.render import InvalidNotebook, render
 from course_build.settings import Settings
-from course_build.source import Cell, decode, parse_source
+from course_build.source import Cell, parse_source
 from course_build.structure import check_structure, check_syntax
+from course_build.twin_structure import check_structure_alike
 from course_build.twins import Unit, pair_twins, stale_twins
 
 SOURCES = "notebooks/src"
@@ -68,10 +71,18 @@ def solved_path(language: str, stem: str) -> str:
 
 
 def build_course(
-    files: Files, settings: Settings, paths: Sequence[str], languages: Sequence[str]
+    files: Files,
+    settings: Settings,
+    paths: Sequence[str],
+    languages: Sequence[str],
+    *,
+    preview: bool = False,
 ) -> Course:
-    """Render the sources at these paths in these languages; raises CourseError."""
-    library = Library(files.library)
+    """Render the sources at these paths in these languages; raises CourseError.
+
+    A preview says in the notebook itself which of its cells are stale.
+    """
+    library = Library(files.library, read_library_module)
     stems = [stem_of(path) for path in files.sources]
     course = Course({}, {}, ())
     findings = check_names(files.sources)
@@ -79,11 +90,12 @@ def build_course(
         try:
             text = decode(path, files.sources[path])
             units = read_units(parse_source(path, text, settings.languages), settings)
-            stale = stale_twins(units, languages)
-            findings += stale
+            stale = {code: stale_twins(units, code) for code in languages}
+            findings += [finding for found in stale.values() for finding in found]
             parts = gather_parts(units, library, files.references)
             for language in languages:
-                made = render_notebook(parts, stem_of(path), stems, language, settings, stale)
+                keys = [finding.key for finding in stale[language]] if preview else []
+                made = render_notebook(parts, stem_of(path), stems, language, settings, keys)
                 course = course.with_notebook(stem_of(path), language, *made)
         except CourseError as error:
             findings += error.findings
@@ -115,11 +127,13 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
     units, findings = pair_twins(cells, settings.languages)
     stop_if_broken([*findings, *check_syntax(cells)])
     code = [unit for unit in units if unit.first.kind == "code"]
+    prose = [unit for unit in units if unit.first.kind == "markdown"]
     stop_if_broken(
         [
             *check_structure(units),
             *check_exercises(units),
             *(f for unit in code for f in check_code_twins(unit)),
+            *(f for unit in prose for f in check_structure_alike(unit)),
             *(f for unit in code for cell in unit.cells
               for f in check_comments(cell, settings.languages)),
         ]
@@ -145,23 +159,27 @@ def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[st
 
 def render_notebook(
     parts: Parts, stem: str, stems: Sequence[str], language: str, settings: Settings,
-    stale: Sequence[Finding],
+    stale_keys: Sequence[str],
 ) -> tuple[bytes, bytes]:  # fmt: skip
     """Both editions of one notebook, the learner's and the solved one, checked before rendered."""
     learner = compose(parts, language, settings.languages)
     solved = solve(learner, parts, language, settings.languages)
     stop_if_broken([*lint(learner), *undefined_names(solved), *find_leaks(parts.units, learner)])
-    keys = [f.key for f in stale if f.line in {c.line for c in _cells_in(parts, language)}]
-    name = f"{stem}.{language}.ipynb"
     learner_bytes, solved_bytes = (
-        render(add_head(cells, stem, stems, language, settings, keys), name)
+        _render(add_head(cells, stem, stems, language, settings, stale_keys), stem, language)
         for cells in (learner, solved)
     )
     return learner_bytes, solved_bytes
 
 
-def _cells_in(parts: Parts, language: str) -> list[Cell]:
-    return [unit.in_language(language) for unit in parts.units]
+def _render(cells: Sequence[NotebookCell], stem: str, language: str) -> bytes:
+    try:
+        return render(cells, f"{stem}.{language}.ipynb")
+    except InvalidNotebook as error:
+        path = cells[0].origin.path
+        message = f"the {language} notebook would not be valid: {error}"
+        mend = "this is a fault of the builder: report it with the source"
+        raise CourseError([Finding(path, 1, None, "nbformat", message, mend)]) from error
 
 
 def find_leaks(units: Sequence[Unit], cells: Sequence[NotebookCell]) -> list[Finding]:

@@ -4,6 +4,8 @@ What an author writes lives in the sources; here is only what the builder adds a
 Every language has the same entries with the same placeholders; a test compares them.
 """
 
+from collections.abc import Sequence
+
 CHROME: dict[str, dict[str, str]] = {
     "en": {
         "language": "English",
@@ -12,7 +14,6 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Open in Colab",
         "machinery": "Machinery",
         "reference": "Reference numbers",
-        "folded": "Details",
         "more": "and {count} more",
         "hint": "Hint {number} of {count}",
         "solution": "Solution",
@@ -26,7 +27,6 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Открыть в Colab",
         "machinery": "Служебный код",
         "reference": "Эталонные числа",
-        "folded": "Подробности",
         "more": "и ещё {count}",
         "hint": "Подсказка {number} из {count}",
         "solution": "Решение",
@@ -41,14 +41,12 @@ def say(language: str, entry: str, **values: object) -> str:
     return CHROME[language][entry].format(**values)
 
 
-def name_some(language: str, names: list[str], width: int) -> str:
-    """Join as many names as fit into the width, and say how many were left out."""
-    whole = ", ".join(names)
-    if len(whole) <= width:
-        return whole
-    for kept in range(len(names) - 1, 0, -1):
+def name_some(language: str, names: Sequence[str], width: int) -> str:
+    """Join as many names as fit into the width, one at least, and say how many more there are."""
+    text = ", ".join(names)
+    kept = len(names)
+    while len(text) > width and kept > 1:
+        kept -= 1
         more = say(language, "more", count=len(names) - kept)
-        short = f"{', '.join(names[:kept])} {more}"
-        if len(short) <= width or kept == 1:
-            return short
-    return whole
+        text = f"{', '.join(names[:kept])} {more}"
+    return text

@@ -67,17 +67,10 @@ def _check_cell(cell: Cell, embedding: Embedding, brought: dict[str, Import]) ->
 
 def _at_name(cell: Cell, name: str, rule: str, message: str) -> Finding:
     """Point at the statement that binds the name."""
-    line = next(
-        (
-            node.lineno
-            for node in parse_code(cell.text).body
-            if name in names_bound(ast.unparse(node))
-        ),
-        1,
-    )
-    return cell.finding(
-        rule, message, "choose another name in this cell", line=cell.text_line + line - 1
-    )
+    statements = parse_code(cell.text).body
+    binding = (node.lineno for node in statements if name in names_bound(ast.unparse(node)))
+    mend = "choose another name in this cell"
+    return cell.finding(rule, message, mend, line=next(binding, 1))
 
 
 def _plain_cells(units: Sequence[Unit]) -> list[Cell]:

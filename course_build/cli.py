@@ -12,10 +12,10 @@ from pathlib import Path
 
 from course_build.build import Course, Files, build_course, notebook_path, solved_path, stem_of
 from course_build.confirm import confirm
+from course_build.decode import decode
 from course_build.files import changed_files, orphans, read_files, write_files
 from course_build.findings import CourseError, Finding
 from course_build.settings import SETTINGS_FILE, Settings, parse_settings
-from course_build.source import decode
 
 DONE, WORK, BROKEN = 0, 1, 2
 
@@ -30,9 +30,13 @@ def main(arguments: Sequence[str], root: Path) -> int:
             return _confirm(options.cells, files, settings, root)
         return _build(options, files, settings, root)
     except CourseError as error:
-        _report(error.findings)
-        print(f"\nbroken: {_count(error.findings)}; nothing was written", file=sys.stderr)
-        return BROKEN
+        findings = error.findings
+    except OSError as error:
+        message, mend = f"cannot read: {error.strerror}", "make it a readable file"
+        findings = [Finding(str(error.filename), 1, None, "file", message, mend)]
+    _report(findings)
+    print(f"\nbroken: {_count(findings)}; nothing was written", file=sys.stderr)
+    return BROKEN
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 def _build(options: argparse.Namespace, files: Files, settings: Settings, root: Path) -> int:
     paths = _chosen_modules(options.module, files.sources)
     languages = _chosen_languages(options.lang, settings)
-    course = build_course(files, settings, paths, languages)
+    course = build_course(files, settings, paths, languages, preview=options.preview)
     strays = _strays(files, settings, root)
     if course.stale:
         _report(course.stale)

@@ -1,6 +1,7 @@
 """Code cells as Python: parsing them although a notebook may hold commands such as %pip."""
 
 import ast
+import functools
 import io
 import re
 import symtable
@@ -9,35 +10,46 @@ import tokenize
 COMMAND = re.compile(r"(\s*)[%!].*")
 
 
+def parse_code(text: str) -> ast.Module:
+    """Parse a cell's code; raises SyntaxError. The tree is shared: nobody may change it."""
+    return ast_of(without_commands(text))
+
+
+@functools.cache
 def without_commands(text: str) -> str:
     """Replace every %command and !command line by `pass`; lines keep their numbers."""
     try:
-        ast.parse(text)
+        ast_of(text)
     except SyntaxError:
-        lines = [COMMAND.sub(r"\1pass", line) for line in text.split("\n")]
-        return "\n".join(lines)
+        return "\n".join(COMMAND.sub(r"\1pass", line) for line in text.split("\n"))
     return text
 
 
-def parse_code(text: str) -> ast.Module:
-    """Parse a cell's code; raises SyntaxError."""
-    return ast.parse(without_commands(text))
+@functools.cache
+def ast_of(text: str) -> ast.Module:
+    """Parse Python once per text: a cell is looked at by many checks."""
+    return ast.parse(text)
 
 
 def comments(text: str) -> list[tuple[int, int, str]]:
-    """Every comment as (line from 0, column, text); never what only looks like one in a string."""
+    """Every comment as (line from 1, column, text); never what only looks like one in a string."""
     reader = io.StringIO(without_commands(text) + "\n").readline
     return [
-        (token.start[0] - 1, token.start[1], token.string)
+        (*token.start, token.string)
         for token in tokenize.generate_tokens(reader)
         if token.type == tokenize.COMMENT
     ]
 
 
 def names_bound(text: str) -> set[str]:
-    """The names that a cell defines, assigns or imports at its top level."""
-    table = symtable.symtable(without_commands(text), "cell", "exec")
-    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    """The names that a cell defines, assigns or imports in the notebook's own scope."""
+    code = without_commands(text)
+    symbols = symtable.symtable(code, "cell", "exec").get_symbols()
+    bound = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    for node in ast.walk(parse_code(text)):
+        if isinstance(node, ast.Global):
+            bound |= set(node.names)
+    return bound
 
 
 def names_defined(text: str) -> list[str]:

@@ -103,5 +103,5 @@ def _finding(cell: Cell, first: Cell, here: int, there: int, what: str) -> Findi
         f"{what}\n  {cell.lang} | {ours}\n  {first.lang} | {theirs}"
         f"  (line {first.text_line + there - 1})",
         "make the code of the twins equal; only the words in strings may differ",
-        line=cell.text_line + here - 1,
+        line=here,
     )

@@ -1,28 +1,21 @@
 """An import from the library is an embed: which definitions each cell shows, and what they need.
 
 Everything is decided once for all languages: the definitions that a cell asks for, in its own
-order, and before them - in a machinery cell - what these need and no earlier cell holds.
+order, and before them - folded, in a machinery cell - what these need and no earlier cell holds.
 """
 
 import ast
 import builtins
-import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from course_build.code import comments, parse_code
 from course_build.findings import CourseError, Finding
 from course_build.imports import Import, imports_in
-from course_build.library import (
-    PACKAGE,
-    Definition,
-    LibraryModule,
-    import_problem,
-    module_path,
-    parse_library_module,
-)
+from course_build.library import PACKAGE, Definition, Library
 from course_build.order import CircularNeed, dependencies_first
+from course_build.reading import import_problem
 from course_build.source import Cell
 
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__"}
@@ -30,9 +23,10 @@ ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__"}
 
 @dataclass(frozen=True)
 class Embedded:
-    """What one embed cell becomes."""
+    """What one embed cell becomes: its definitions, and those of a machinery cell before it."""
 
-    shown: tuple[Definition, ...]
+    definitions: tuple[Definition, ...]
+    names: tuple[str, ...]
     machinery: tuple[Definition, ...]
 
 
@@ -64,38 +58,6 @@ class Embedding:
     findings: list[Finding] = field(default_factory=list)
 
 
-class Library:
-    """The library's files, parsed when asked for."""
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = files
-        self._modules: dict[str, LibraryModule] = {}
-
-    def module(self, name: str) -> LibraryModule | None:
-        """A module of the library, or None when it has no file."""
-        if name not in self._modules:
-            path = module_path(name, self.files)
-            if path is None:
-                return None
-            self._modules[name] = parse_library_module(name, path, self.files[path])
-        return self._modules[name]
-
-    def find(self, module_name: str, name: str, passed: tuple[str, ...] = ()) -> Definition:
-        """The definition behind a name, through re-exports; LookupError says what is missing."""
-        if module_name in passed:
-            raise LookupError(f"{name} is imported in a circle: {' -> '.join(passed)}")
-        module = self.module(module_name)
-        if module is None:
-            raise LookupError(f"there is no module {module_name}")
-        if name in module.definitions:
-            return module.definitions[name]
-        if name in module.links:
-            return self.find(module.links[name], name, (*passed, module_name))
-        near = difflib.get_close_matches(name, [*module.definitions, *module.links])
-        hint = f" (there is {', '.join(near)})" if near else ""
-        raise LookupError(f"{module.path} defines no {name}{hint}")
-
-
 def is_embed(cell: Cell) -> bool:
     """Does this cell import from the library (and so become the source of what it imports)?"""
     if cell.kind != "code" or cell.role == "reference":
@@ -107,7 +69,7 @@ def imports_library(node: ast.AST) -> bool:
     """Is this node an import of the library or of something in it?"""
     if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", 0):
         return False
-    return any(imported.module.split(".")[0] == PACKAGE for imported in imports_in(node))
+    return any(imported.package == PACKAGE for imported in imports_in(node))
 
 
 def plan_embedding(cells: Sequence[Cell], library: Library) -> Embedding:
@@ -121,7 +83,7 @@ def plan_embedding(cells: Sequence[Cell], library: Library) -> Embedding:
         try:
             _embed(cell, requests, library, embedding)
         except CourseError as error:
-            embedding.findings += error.findings
+            embedding.findings += [replace(f, key=f.key or cell.key) for f in error.findings]
     return embedding
 
 
@@ -131,7 +93,7 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
     findings: list[Finding] = []
 
     def wrong(rule: str, line: int, message: str, mend: str) -> None:
-        findings.append(cell.finding(rule, message, mend, line=cell.text_line + line - 1))
+        findings.append(cell.finding(rule, message, mend, line=line))
 
     if cell.lang is not None or cell.role not in (None, "folded"):
         what = f"lang={cell.lang!r}" if cell.lang else f"role={cell.role!r}"
@@ -150,7 +112,7 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
                 requests.append(Request(node.module, alias.name, node.lineno))
     for line, _, comment in comments(cell.text):
         mend = "say it in prose, or in the library"
-        wrong("embed-comment", line + 1, f"this comment would vanish: {comment}", mend)
+        wrong("embed-comment", line, f"this comment would vanish: {comment}", mend)
     return requests, findings
 
 
@@ -166,13 +128,16 @@ def _embed(cell: Cell, requests: list[Request], library: Library, embedding: Emb
             [Finding(first.path, first.line, None, "circle", message, "break the circle")]
         ) from error
     machinery = [d for d in order if d not in shown]
-    findings = [
-        *(_hold(d, cell, False, embedding) for d in machinery),
-        *(_hold(d, cell, True, embedding) for d in shown),
-        *_order_findings(cell, machinery, shown, needs),
-    ]
+    findings = [_hold(d, cell, d in shown, embedding) for d in order]
+    names = [d.name for d in shown]
+    if cell.role == "folded":
+        # Nobody reads a folded cell from top to bottom, so all goes in, in an order that runs.
+        names += [d.name for d in machinery]
+        embedding.cells[cell.key] = Embedded(tuple(order), tuple(names), ())
+    else:
+        embedding.cells[cell.key] = Embedded(tuple(shown), tuple(names), tuple(machinery))
+        findings += _order_findings(cell, machinery, shown, needs)
     embedding.findings += [f for f in findings if f is not None]
-    embedding.cells[cell.key] = Embedded(tuple(shown), tuple(machinery))
 
 
 def _requested(cell: Cell, request: Request, library: Library, embedding: Embedding) -> Definition:
@@ -180,20 +145,18 @@ def _requested(cell: Cell, request: Request, library: Library, embedding: Embedd
         definition = library.find(request.module, request.name)
     except LookupError as error:
         raise CourseError(
-            [cell.finding("unknown-name", str(error), "correct the import",
-                          line=cell.text_line + request.line - 1)]
-        ) from error  # fmt: skip
+            [cell.finding("unknown-name", str(error), "correct the import", line=request.line)]
+        ) from error
     held = embedding.held.get(request.name)
     if held is None or held.definition != definition:
         return definition
-    line = cell.text_line + request.line - 1
     if held.shown:
         message = f'{request.name} is already embedded by cell "{held.cell.key}"'
-        finding = cell.finding("twice", message, "remove it here", line=line)
+        finding = cell.finding("twice", message, "remove it here", line=request.line)
     else:
         message = f'{request.name} is already in the machinery of cell "{held.cell.key}"'
         mend = f'move this import up, above cell "{held.cell.key}" (line {held.cell.line})'
-        finding = cell.finding("embed-too-late", message, mend, line=line)
+        finding = cell.finding("embed-too-late", message, mend, line=request.line)
     raise CourseError([finding])
 
 
@@ -220,7 +183,7 @@ def _needed_definitions(
 ) -> list[Definition]:
     """Look up every name that a definition needs; note its third-party imports."""
     module = library.module(definition.module)
-    found = []
+    found: list[Definition] = []
     for name in sorted(definition.needs):
         if name in module.definitions:
             found.append(module.definitions[name])
@@ -281,6 +244,9 @@ def _order_findings(
                 message = f"{definition.name} needs {later.name} already when it is defined"
                 mend = f"import {later.name} before {definition.name}"
                 if definition in machinery:
-                    mend = f"import {later.name} in an embed cell above this one"
+                    mend = (
+                        f"show {later.name} in an embed cell above, fold this cell "
+                        '(role="folded"), or quote the annotation if it is one'
+                    )
                 findings.append(cell.finding("embed-order", message, mend))
     return findings

@@ -17,16 +17,20 @@ class Import:
     alias: str = ""
 
     @property
+    def package(self) -> str:
+        return self.module.split(".")[0]
+
+    @property
     def bound(self) -> str:
         """The name that the import makes known."""
-        return self.alias or self.name or self.module.split(".")[0]
+        return self.alias or self.name or self.package
 
     @property
     def target(self) -> str:
         """What that name then stands for."""
         if self.name:
             return f"{self.module}.{self.name}"
-        return self.module if self.alias else self.module.split(".")[0]
+        return self.module if self.alias else self.package
 
     @property
     def statement(self) -> str:
@@ -46,7 +50,7 @@ def imports_in(node: ast.Import | ast.ImportFrom) -> list[Import]:
 def write_imports(imports: Iterable[Import]) -> str:
     """Write imports once each: the standard library, a blank line, third parties."""
     unique = set(imports)
-    standard = {i for i in unique if i.module.split(".")[0] in sys.stdlib_module_names}
+    standard = {i for i in unique if i.package in sys.stdlib_module_names}
     blocks = [_block(standard), _block(unique - standard)]
     return "\n\n".join(block for block in blocks if block)
 

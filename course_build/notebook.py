@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 
 from course_build.chrome import name_some, say
 from course_build.code import names_defined
-from course_build.embed import Embedding
+from course_build.embed import Embedded, Embedding
 from course_build.exercises import solutions
+from course_build.header import MACHINERY
 from course_build.imports import Import, write_imports
 from course_build.language import select_comments
 from course_build.library import Definition
 from course_build.reference import Reference
-from course_build.source import MACHINERY, Cell
+from course_build.source import Cell
 from course_build.twins import Unit
 
-EDITIONS = ("learner", "solved")
 TITLE_WIDTH = 90
+TAGS = {"stub": ["exercise"], "check": ["exercise-check"]}
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class NotebookCell:
-    """One cell of one notebook. `told` is its own prose or code, not what the builder adds."""
+    """One cell of one notebook, and the source cell that it comes from."""
 
     id: str
     kind: str
@@ -52,33 +53,42 @@ class Parts:
     imports: Sequence[Import]
     references: Mapping[str, Reference]
 
+    def hint_number(self, cell: Cell) -> int:
+        """Which hint of its exercise this is, from 1."""
+        return self._hints(cell).index(cell.key) + 1
+
+    def hint_count(self, cell: Cell) -> int:
+        """How many hints its exercise has."""
+        return len(self._hints(cell))
+
+    def _hints(self, cell: Cell) -> list[str]:
+        firsts = [unit.first for unit in self.units]
+        return [c.key for c in firsts if c.role == "hint" and c.exercise == cell.exercise]
+
 
 def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[NotebookCell]:
     """The learner's notebook in one language."""
     cells: list[NotebookCell] = []
-    hints = _HintCounter(parts.units)
     for unit in parts.units:
         cell = unit.in_language(language)
         if cell.key in parts.embedding.cells:
-            cells += _embedded(cell, parts.embedding, language)
+            cells += _embedded(cell, parts.embedding.cells[cell.key], language)
         elif cell.role == "imports":
             cells.append(_generated(cell, write_imports(parts.imports)))
         elif cell.role == "reference":
-            code = _title(say(language, "reference")) + parts.references[cell.key].code
-            cells.append(replace(_generated(cell, code), folded=True))
+            code = parts.references[cell.key].code
+            cells.append(_fold(_generated(cell, code), language, "reference"))
         elif cell.role == "hint":
-            cells.append(_details(cell, hints.summary(cell, language), _written(cell)))
+            place = {"number": parts.hint_number(cell), "count": parts.hint_count(cell)}
+            cells.append(_details(cell, say(language, "hint", **place), _written(cell)))
         elif cell.role == "solution":
-            code = _selected(cell, language, languages)
-            fenced = [*_lines(cell, "```python"), *code, *_lines(cell, "```")]
-            cells.append(_details(cell, say(language, "solution"), fenced))
+            code = _fenced(cell, _selected(cell, language, languages))
+            cells.append(_details(cell, say(language, "solution"), code))
         elif cell.kind == "markdown":
             cells.append(_cell(cell, _written(cell)))
         elif cell.role == "folded":
-            names = names_defined(cell.text)
-            title = _lines(cell, _folded_title(language, "folded", names).rstrip("\n"))
-            body = [*title, *_selected(cell, language, languages)]
-            cells.append(replace(_cell(cell, body), folded=True))
+            plain = _cell(cell, _selected(cell, language, languages))
+            cells.append(_fold(plain, language, "machinery", names_defined(cell.text)))
         else:
             cells.append(_cell(cell, _selected(cell, language, languages)))
     return cells
@@ -97,36 +107,25 @@ def solve(
     ]
 
 
-class _HintCounter:
-    """Numbers the hints of each exercise."""
-
-    def __init__(self, units: Sequence[Unit]) -> None:
-        hints = [unit.first for unit in units if unit.first.role == "hint"]
-        self.keys: dict[str, list[str]] = {}
-        for cell in hints:
-            self.keys.setdefault(cell.exercise or "", []).append(cell.key)
-
-    def summary(self, cell: Cell, language: str) -> str:
-        keys = self.keys[cell.exercise or ""]
-        return say(language, "hint", number=keys.index(cell.key) + 1, count=len(keys))
-
-
-def _embedded(cell: Cell, embedding: Embedding, language: str) -> list[NotebookCell]:
-    embedded = embedding.cells[cell.key]
-    shown = replace(_cell(cell, _definition_lines(embedded.shown, language)), folded=False)
+def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCell]:
+    """An embed cell, and before it the folded cell of what it needs, if it needs anything."""
+    shown = _cell(cell, _definition_lines(embedded.definitions, language))
     if cell.role == "folded":
-        shown = _fold(shown, language, "folded", embedded.shown)
+        return [_fold(shown, language, "machinery", embedded.names)]
     if not embedded.machinery:
         return [shown]
-    machinery = _cell(cell, _definition_lines(embedded.machinery, language))
-    machinery = replace(machinery, id=cell.key + MACHINERY, tags=())
-    return [_fold(machinery, language, "machinery", embedded.machinery), shown]
+    lines = tuple(_definition_lines(embedded.machinery, language))
+    machinery = NotebookCell(cell.key + MACHINERY, "code", lines, cell)
+    names = [definition.name for definition in embedded.machinery]
+    return [_fold(machinery, language, "machinery", names), shown]
 
 
-def _fold(
-    cell: NotebookCell, language: str, entry: str, definitions: Sequence[Definition]
-) -> NotebookCell:
-    title = _folded_title(language, entry, [d.name for d in definitions]).rstrip("\n")
+def _fold(cell: NotebookCell, language: str, entry: str, names: Sequence[str] = ()) -> NotebookCell:
+    """Fold a cell under a title that names what is inside."""
+    label = say(language, entry)
+    title = f"#@title {label}"
+    if names:
+        title += f": {name_some(language, names, TITLE_WIDTH)}"
     return replace(cell, lines=(*_lines(cell.origin, title), *cell.lines), folded=True)
 
 
@@ -136,21 +135,12 @@ def _definition_lines(definitions: Sequence[Definition], language: str) -> list[
     for definition in definitions:
         if lines:
             lines += [Line("", definition.path, definition.line)] * 2
-        text = definition.localized_text(language) if definition.localized else definition.text
+        text = definition.in_language(language)
         lines += [
             Line(line, definition.path, definition.line + offset)
             for offset, line in enumerate(text.split("\n"))
         ]
     return lines
-
-
-def _folded_title(language: str, entry: str, names: list[str]) -> str:
-    label = say(language, entry)
-    return _title(f"{label}: {name_some(language, names, TITLE_WIDTH)}" if names else label)
-
-
-def _title(words: str) -> str:
-    return f"#@title {words}\n"
 
 
 def _details(cell: Cell, summary: str, body: Sequence[Line]) -> NotebookCell:
@@ -162,9 +152,13 @@ def _details(cell: Cell, summary: str, body: Sequence[Line]) -> NotebookCell:
     return replace(_cell(cell, lines), kind="markdown")
 
 
+def _fenced(cell: Cell, code: Sequence[Line]) -> list[Line]:
+    fence = "````" if any("```" in line.text for line in code) else "```"
+    return [*_lines(cell, f"{fence}python"), *code, *_lines(cell, fence)]
+
+
 def _cell(cell: Cell, lines: Sequence[Line]) -> NotebookCell:
-    tags = list(cell.tags)
-    tags += {"stub": ["exercise"], "check": ["exercise-check"]}.get(cell.role or "", [])
+    tags = [*cell.tags, *TAGS.get(cell.role, ())]
     return NotebookCell(cell.key, cell.kind, tuple(lines), cell, tuple(dict.fromkeys(tags)))
 
 
@@ -187,6 +181,6 @@ def _written(cell: Cell) -> list[Line]:
 def _selected(cell: Cell, language: str, languages: Sequence[str]) -> list[Line]:
     """A code cell's lines with one language's comments."""
     return [
-        Line(text, cell.path, cell.text_line + number)
+        Line(text, cell.path, cell.text_line + number - 1)
         for number, text in select_comments(cell.text, language, languages)
     ]

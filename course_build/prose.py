@@ -1,5 +1,6 @@
 """Counting what a learner reads in a prose cell: words, not formulas, code, tables or links."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
@@ -11,7 +12,7 @@ READ = ("text", "softbreak", "hardbreak", "text_special")
 
 def count_words(text: str) -> int:
     """Words of a Markdown text; code, maths, HTML, link targets, tables and fences do not count."""
-    pieces = " ".join(_read_pieces(_parser().parse(text))).split()
+    pieces = " ".join(_read_pieces(parse_prose(text))).split()
     return sum(any(character.isalnum() for character in piece) for piece in pieces)
 
 
@@ -21,16 +22,23 @@ def heading(text: str) -> str | None:
     return first.removeprefix("# ").strip() if first.startswith("# ") else None
 
 
+@functools.cache
+def parse_prose(text: str) -> tuple[Token, ...]:
+    """The Markdown tokens of a text; shared, so nobody may change them."""
+    return tuple(_parser().parse(text))
+
+
+@functools.cache
 def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_inline=True)
 
 
 def _read_pieces(tokens: Sequence[Token]) -> Iterator[str]:
-    table = 0
+    in_table = False
     for token in tokens:
-        table += token.type == "table_open"
-        table -= token.type == "table_close"
-        if token.type == "inline" and not table:
+        if token.type in ("table_open", "table_close"):
+            in_table = token.type == "table_open"
+        elif token.type == "inline" and not in_table:
             yield "".join(
                 child.content or " " for child in token.children or () if child.type in READ
             )

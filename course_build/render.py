@@ -7,11 +7,12 @@ from course_build.notebook import NotebookCell
 
 import nbformat  # isort: skip
 
+InvalidNotebook = nbformat.ValidationError
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def render(cells: Sequence[NotebookCell], name: str) -> bytes:
-    """Write a valid notebook; raises nbformat.ValidationError for one that is not."""
+    """Write a valid notebook; raises InvalidNotebook."""
     notebook = nbformat.from_dict(
         {
             "cells": [_cell(cell) for cell in cells],
@@ -30,9 +31,9 @@ def render(cells: Sequence[NotebookCell], name: str) -> bytes:
 
 def _cell(cell: NotebookCell) -> dict:
     metadata: dict = {}
-    tags = [*cell.tags, "hide-input"] if cell.folded else list(cell.tags)
+    tags = dict.fromkeys([*cell.tags, "hide-input"] if cell.folded else cell.tags)
     if tags:
-        metadata["tags"] = tags
+        metadata["tags"] = list(tags)
     if cell.folded:
         metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
     written = {"cell_type": cell.kind, "id": cell.id, "metadata": metadata, "source": cell.source}

@@ -19,11 +19,12 @@ def check_syntax(cells: Sequence[Cell]) -> list[Finding]:
             try:
                 parse_code(cell.text)
             except SyntaxError as error:
-                line = cell.text_line + (error.lineno or 1) - 1
                 shown = (error.text or "").strip()
                 message = f"{error.msg}: {shown}" if shown else str(error.msg)
                 findings.append(
-                    cell.finding("syntax", message, "correct the Python of this cell", line=line)
+                    cell.finding(
+                        "syntax", message, "correct the Python of this cell", line=error.lineno or 1
+                    )
                 )
     return findings
 
@@ -87,15 +88,12 @@ def _check_imports(cell: Cell) -> list[Finding]:
         else:
             continue
         message = f"the imports cell holds {problem}"
-        line = cell.text_line + node.lineno - 1
         findings.append(
-            cell.finding("imports-cell", message, "keep plain imports only in it", line=line)
+            cell.finding("imports-cell", message, "keep plain imports only in it", line=node.lineno)
         )
     for line, _, comment in comments(cell.text):
         message = f"this comment would vanish when the imports are sorted: {comment}"
-        findings.append(
-            cell.finding("imports-cell", message, "say it in prose", line=cell.text_line + line)
-        )
+        findings.append(cell.finding("imports-cell", message, "say it in prose", line=line))
     return findings
 
 

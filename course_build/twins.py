@@ -56,15 +56,14 @@ def pair_twins(cells: Sequence[Cell], languages: Sequence[str]) -> tuple[list[Un
     return units, findings
 
 
-def stale_twins(units: Sequence[Unit], languages: Sequence[str]) -> list[Finding]:
-    """The translations into these languages whose source text has changed since confirmed."""
-    findings = []
-    for unit in units:
-        source = unit.first
-        for cell in unit.cells[1:]:
-            if cell.lang in languages and cell.stamp != stamp(source.text):
-                findings.append(_stale(source, cell))
-    return findings
+def stale_twins(units: Sequence[Unit], language: str) -> list[Finding]:
+    """The translations into a language that are not confirmed against today's source text."""
+    pairs = [(unit.first, unit.in_language(language)) for unit in units]
+    return [
+        _stale(source, cell)
+        for source, cell in pairs
+        if cell is not source and cell.stamp != stamp(source.text)
+    ]
 
 
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
