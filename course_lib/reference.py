@@ -37,7 +37,8 @@ def _check_reference_digest(text: str, sha256: str) -> None:
     digest = hashlib.sha256(content).hexdigest()
     if digest == sha256:
         return
-    cut = "" if text.endswith("}") else "\nThe text does not end in '}': its end may be cut off."
+    unclosed = text.count("{") - text.count("}")
+    cut = f"\nIts end may be cut off: {unclosed} braces are never closed." if unclosed > 0 else ""
     raise ValueError(
         "the reference text is not the pinned one.\n"
         f"wanted SHA-256 {sha256}\n"
