@@ -30,13 +30,13 @@ import psutil
 from course_build.build import build_course
 from course_build.files import read_files, write_files
 from course_build.findings import CourseError
-from course_build.notebook import EDITIONS
 from course_build.run_one import Failure
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 EXECUTED = ROOT / "build" / "executed"
+EDITIONS = ("learner", "solved")  # the committed one, and the one with the solutions in place
 FORBIDDEN = ("course_lib", "course_build")  # what a kernel must not be able to import
 KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
 
