@@ -1,0 +1,211 @@
+"""Judge one call of attention: its form, its numbers, its gradients, and what it leaves alone."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts._attention_case import AttentionCase
+from course_lib.contracts._attention_facts import (
+    ATTENTION_FACTS,
+    attention_facts,
+    attention_sum_facts,
+)
+from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.report import Mismatch
+from course_lib.text import localized
+
+ATTENTION_FIELDS = ("output", "weights", "scores", "empty_rows")
+
+
+def attention_call(subject: ContractSubject, case: AttentionCase) -> dict[str, Tensor]:
+    """Call the candidate; return the fields that are asked for, their form checked."""
+    before = {name: _attention_copy(value) for name, value in case.arguments().items()}
+    result = call_candidate(subject.candidate, *case.positional, **case.keywords)
+    for name, value in case.arguments().items():
+        if isinstance(value, Tensor) and not _attention_same_bits(value, before[name]):
+            if value.shape == before[name].shape:
+                value.copy_(before[name])
+            raise Breach(
+                "changed",
+                localized(ATTENTION_FACTS["changed"], name=name),
+                "—",
+                clause="arguments_unchanged",
+            )
+    return attention_form(subject, case, result)
+
+
+def attention_form(subject: ContractSubject, case: AttentionCase, result: Any) -> dict[str, Tensor]:
+    """Take the fields out of a result; breach unless each has the right type, shape and dtype."""
+    if subject.fields == ("output",) and isinstance(result, Tensor):
+        fields = {"output": result}
+    else:
+        fields = {}
+        for name in subject.fields:
+            if not hasattr(result, name):
+                raise _attention_malformed("no_field", name=name, came=type(result).__name__)
+            fields[name] = getattr(result, name)
+    for name, value in fields.items():
+        if not isinstance(value, Tensor):
+            raise _attention_malformed("not_tensor", name=name, came=type(value).__name__)
+        _attention_check_shape(case, name, value)
+        _attention_check_dtype(case, name, value)
+    return {name: value.detach() for name, value in fields.items()}
+
+
+def attention_finite(fields: dict[str, Tensor]) -> None:
+    """Breach on NaN and on infinities, except -inf among the scores."""
+    for name, value in fields.items():
+        fine = torch.isfinite(value) if name != "scores" else ~(value.isnan() | (value == math.inf))
+        if not fine.all():
+            index = tuple((~fine).nonzero()[0].tolist())
+            text = localized(ATTENTION_FACTS["not_finite"], name=name, count=int((~fine).sum()))
+            got = value[index].item()
+            raise Breach(
+                "not finite",
+                str(got),
+                "finite",
+                mismatches=(Mismatch(name, index, got, "finite"),),
+                facts=text,
+            )
+
+
+def attention_compare(
+    name: str, got: Tensor, want: Tensor, tolerance: float, facts: str = ""
+) -> float:
+    """Return the largest error, relative above 1; breach when it is over the tolerance."""
+    wide = got.double().expand_as(want) if got.shape != want.shape else got.double()
+    want = want.double()
+    error = (wide - want).abs() / want.abs().clamp(min=1.0)
+    error = torch.where(wide == want, 0.0, error)  # also where both are -inf
+    error = torch.where(error.isnan(), math.inf, error)
+    worst = error.max().item()
+    if worst <= tolerance:
+        return worst
+    places = [tuple(place) for place in (error > tolerance).nonzero()[:3].tolist()]
+    pick = (lambda x: bool(x)) if want.dtype == torch.bool or name == "empty_rows" else float
+    mismatches = tuple(
+        Mismatch(name, place, pick(wide[place].item()), pick(want[place].item()))
+        for place in places
+    )
+    raise Breach(f"wrong {name}", worst, tolerance, mismatches=mismatches, facts=facts)
+
+
+def judge_form(subject: ContractSubject, case: AttentionCase) -> float:
+    """The call returns what it must, finite, and leaves its arguments alone."""
+    attention_finite(attention_call(subject, case))
+    return 0.0
+
+
+def judge_attention(*names: str, tolerance: float, exact_mask: bool = True) -> Any:
+    """Make a judge that compares these fields with the references."""
+
+    def judge(subject: ContractSubject, case: AttentionCase) -> float:
+        truth = case.truth
+        fields = attention_call(subject, case)
+        attention_finite(fields)
+        worst = 0.0
+        for name in names:
+            if name not in fields:
+                continue
+            got, want = fields[name], getattr(truth, name)
+            facts = attention_facts(name, case, fields, tolerance)
+            if name == "weights" and exact_mask:
+                _attention_hidden_weights(case, got)
+            worst = max(worst, attention_compare(name, got, want, tolerance, facts))
+        return worst
+
+    return judge
+
+
+def judge_row_sums(subject: ContractSubject, case: AttentionCase) -> float:
+    """The weights of each query must be shares: none negative, together 1."""
+    fields = attention_call(subject, case)
+    attention_finite(fields)
+    weights = fields["weights"].double()
+    ones = torch.ones(weights.shape[:-1], dtype=torch.float64)
+    facts = attention_sum_facts(case, weights)
+    error = attention_compare("weights.sum(-1)", weights.sum(-1), ones, 1e-9, facts)
+    attention_compare("weights", weights, weights.clamp(min=0.0), 0.0)
+    return error
+
+
+def _attention_copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def _attention_same_bits(value: Tensor, before: Tensor) -> bool:
+    if value.shape != before.shape or value.dtype != before.dtype:
+        return False
+    both_nan = value.isnan() & before.isnan()
+    return torch.equal(value, before) or bool(((value == before) | both_nan).all())
+
+
+def _attention_malformed(fact: str, **values: Any) -> Breach:
+    text = localized(ATTENTION_FACTS[fact], **values)
+    wanted = str(values.get("wanted", "torch.Tensor"))
+    return Breach(fact, str(values["came"]), wanted, facts=text, clause="result_form")
+
+
+def _attention_check_shape(case: AttentionCase, name: str, value: Tensor) -> None:
+    """The shape that the arguments call for; axes that only v brings may stay unexpanded."""
+    t_q, t_k, d_v = case.q.shape[-2], case.k.shape[-2], case.v.shape[-1]
+    last = {"output": (t_q, d_v), "empty_rows": (t_q,)}.get(name, (t_q, t_k))
+    wanted = tuple(case.joint) + last
+    shape = tuple(value.shape)
+    if name == "output" or len(shape) < len(last) or shape[-len(last) :] != last:
+        fits = shape == wanted
+    elif name == "empty_rows":
+        fits = _attention_broadcasts(shape, wanted)
+    else:
+        scores_batch = torch.broadcast_shapes(case.q.shape[:-2], case.k.shape[:-2])
+        fits = shape == wanted or (
+            _attention_broadcasts(shape, wanted)
+            and len(shape) >= len(scores_batch) + 2
+            and _attention_broadcasts(tuple(scores_batch) + last, shape)
+        )
+    if not fits:
+        raise _attention_malformed("shape", name=name, came=list(shape), wanted=list(wanted))
+
+
+def _attention_broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    try:
+        return tuple(torch.broadcast_shapes(shape, wanted)) == wanted
+    except RuntimeError:
+        return False
+
+
+def _attention_check_dtype(case: AttentionCase, name: str, value: Tensor) -> None:
+    """bool for the flags; floats at least as wide as the inputs; scores at least float32."""
+    given, came = case.q.dtype, value.dtype
+    narrow = (torch.float16, torch.bfloat16)
+    least = torch.float32 if name == "scores" and given in narrow else given
+    widths = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
+    if name == "empty_rows":
+        fits, wanted = came == torch.bool, "torch.bool"
+    else:
+        fits = widths.get(came, 0) >= widths[least]
+        wanted = localized(ATTENTION_FACTS["float_or_wider"], given=least)
+    if not fits:
+        raise _attention_malformed("dtype", name=name, came=came, given=given, wanted=wanted)
+
+
+def _attention_hidden_weights(case: AttentionCase, weights: Tensor) -> None:
+    """A hidden key must have weight exactly 0: not small, zero."""
+    if case.allowed is None:
+        return
+    hidden = case.truth.scores == -math.inf
+    full = weights.expand_as(hidden)
+    wrong = hidden & (full != 0)
+    if wrong.any():
+        places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
+        most = full[wrong].abs().max().item()
+        facts = localized(
+            ATTENTION_FACTS["hidden_weight"],
+            count=int(wrong.sum()),
+            hidden=int(hidden.sum()),
+            most=most,
+        )
+        mismatches = tuple(Mismatch("weights", p, full[p].item(), 0.0) for p in places)
+        raise Breach("hidden weight", most, 0.0, mismatches=mismatches, facts=facts)

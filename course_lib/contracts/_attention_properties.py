@@ -1,0 +1,282 @@
+"""Judge attention beyond its numbers: order, neighbours, memory, refusals, gradients."""
+
+import itertools
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts._attention_case import (
+    AttentionCase,
+    AttentionRefusal,
+    attention_gradients,
+    attention_inputs,
+    normal,
+)
+from course_lib.contracts._attention_facts import ATTENTION_FACTS
+from course_lib.contracts._attention_judge import (
+    attention_call,
+    attention_compare,
+    attention_finite,
+    attention_form,
+)
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    must_raise,
+)
+from course_lib.text import localized
+
+_PROPERTY_FACTS = {
+    "twice": {
+        "en": "two calls in a row with the same arguments give different results",
+        "ru": "два вызова подряд с одними и теми же аргументами дают разные результаты",
+    },
+    "after_others": {
+        "en": "after calls with other arguments the first call gives another result: something "
+        "is remembered",
+        "ru": "после вызовов с другими аргументами первый вызов даёт другой результат: функция "
+        "что-то запоминает",
+    },
+    "overwritten": {
+        "en": "a later call changed the tensors that an earlier call had returned",
+        "ru": "следующий вызов изменил тензоры, которые вернул предыдущий",
+    },
+    "stale": {
+        "en": "the arguments hold new numbers, but the result is that of the old ones",
+        "ru": "в аргументах уже новые числа, а результат получен по старым",
+    },
+    "keys_moved": {
+        "en": "the keys, their values and their mask were moved on by one place together; the "
+        "result must not notice",
+        "ru": "ключи, их значения и маска вместе сдвинуты на одно место; результат не должен "
+        "этого заметить",
+    },
+    "queries_turned": {
+        "en": "the queries were put in reverse order; the rows of the result must follow",
+        "ru": "запросы взяты в обратном порядке; строки результата должны последовать за ними",
+    },
+    "item_alone": {
+        "en": "item {place} of the batch, given alone, gets the expected numbers, but others in "
+        "the batch",
+        "ru": "элемент {place} батча отдельно получает ожидаемые числа, а внутри батча — другие",
+    },
+    "row_alone": {
+        "en": "query {place}, given alone, gets the expected numbers, but others among the rest",
+        "ru": "запрос {place} отдельно получает ожидаемые числа, а вместе с остальными — другие",
+    },
+    "decoded": {
+        "en": "expected is row {place} of the full causal pass",
+        "ru": "ожидается строка {place} полного причинного прохода",
+    },
+    "wrong_mask": {
+        "en": "with [1, 0, 0, …] as its mask the query may read the first key only",
+        "ru": "с маской [1, 0, 0, …] запрос вправе читать только первый ключ",
+    },
+    "half": {
+        "en": "the same numbers given as float64 give the right result",
+        "ru": "те же числа в float64 дают верный результат",
+    },
+    "spread": {
+        "en": "a number that is not finite reached a row that cannot see it (0 · NaN is NaN)",
+        "ru": "нечисло или бесконечность дошли до строки, которая их не видит (0 · NaN = NaN)",
+    },
+}
+
+
+def judge_refusal(subject: ContractSubject, case: AttentionRefusal) -> float:
+    """The call raises the error that the case names."""
+    must_raise(case.wanted, subject.candidate, *case.positional, **case.keywords)
+    return 0.0
+
+
+def judge_empty_row_error(subject: ContractSubject, case: AttentionCase) -> float:
+    """The call raises ValueError, since a row has nothing to read."""
+    must_raise(ValueError, subject.candidate, *case.positional, **case.keywords)
+    return 0.0
+
+
+def judge_repeatable(subject: ContractSubject, case: AttentionCase) -> float:
+    """A, A, B, A: same numbers each time, nothing overwritten, nothing remembered."""
+    allowed = None if case.allowed is None else case.allowed.flip(-1)
+    other = replace(case, q=case.q.flip(-2) + 1, k=-case.k, v=2 * case.v, allowed=allowed)
+    longer = AttentionCase(*attention_inputs(55, 7, 9, 3, 4, 2))
+    first = attention_call(subject, case)
+    attention_finite(first)
+    kept = {name: value.clone() for name, value in first.items()}
+    worst = _attention_agree(attention_call(subject, case), kept, "twice", 1e-12)
+    answer = {name: value.clone() for name, value in attention_call(subject, other).items()}
+    attention_call(subject, longer)
+    again = attention_call(subject, case)
+    worst = max(worst, _attention_agree(again, kept, "after_others", 1e-12))
+    _attention_agree(first, kept, "overwritten", 0.0)
+    moving = replace(case, **{n: t.clone() for n, t in case.arguments().items() if n in "qkv"})
+    if allowed is not None:
+        moving = replace(moving, allowed=case.allowed.clone())
+    attention_call(subject, moving)
+    for name, value in other.arguments().items():
+        if isinstance(value, Tensor):
+            getattr(moving, name).copy_(value)
+    _attention_agree(attention_call(subject, moving), answer, "stale", 1e-12)
+    return worst
+
+
+def judge_permutation(subject: ContractSubject, case: AttentionCase) -> float:
+    """Moving the keys changes nothing; turning the queries round turns the rows round."""
+    base = attention_call(subject, case)
+    attention_finite(base)
+    keys = replace(
+        case,
+        k=case.k.roll(1, -2),
+        v=case.v.roll(1, -2),
+        allowed=None if case.allowed is None else case.allowed.roll(1, -1),
+    )
+    moved = attention_call(subject, keys)
+    over_keys = {name: base[name].roll(1, -1) for name in base if name in ("weights", "scores")}
+    worst = _attention_agree(moved, {**base, **over_keys}, "keys_moved", 1e-10)
+    queries = replace(
+        case,
+        q=case.q.flip(-2),
+        allowed=None if case.allowed is None else case.allowed.flip(-2),
+    )
+    turned = attention_call(subject, queries)
+    rows = {name: value.flip(-1 if name == "empty_rows" else -2) for name, value in base.items()}
+    return max(worst, _attention_agree(turned, rows, "queries_turned", 1e-10))
+
+
+def judge_row_alone(subject: ContractSubject, case: AttentionCase) -> float:
+    """Each item of the batch, and each query, gives alone what it gives in company."""
+    together = attention_call(subject, case)
+    attention_finite(together)
+    worst = 0.0
+    for place in itertools.product(*(range(size) for size in case.joint)):
+        alone = attention_call(subject, _attention_item(case, place))
+        part = {name: value[place] for name, value in together.items()}
+        worst = max(worst, _attention_agree(part, alone, "item_alone", 1e-10, list(place)))
+    for row in range(case.q.shape[-2]):
+        one = slice(row, row + 1)
+        allowed = None if case.allowed is None else case.allowed[..., one, :]
+        alone = attention_call(subject, replace(case, q=case.q[..., one, :], allowed=allowed))
+        part = {
+            name: value[..., one] if name == "empty_rows" else value[..., one, :]
+            for name, value in together.items()
+        }
+        worst = max(worst, _attention_agree(part, alone, "row_alone", 1e-10, row))
+    return worst
+
+
+def judge_cached_decode(subject: ContractSubject, case: AttentionCase) -> float:
+    """The last queries alone, as a cache feeds them, against the full causal pass."""
+    length = case.k.shape[-2]
+    causal = torch.ones(case.q.shape[-2], length, dtype=torch.bool).tril()
+    full = attention_call(subject, replace(case, allowed=causal))["output"]
+    worst = 0.0
+    for start in (case.q.shape[-2] - 1, max(0, case.q.shape[-2] - 2)):
+        step = replace(case, q=case.q[..., start:, :], allowed=causal[start:])
+        got = attention_call(subject, step)
+        attention_finite(got)
+        facts = localized(_PROPERTY_FACTS["decoded"], place=start)
+        worst = max(
+            worst, attention_compare("output", got["output"], full[..., start:, :], 1e-10, facts)
+        )
+    wrong = replace(step, q=case.q[..., -1:, :], allowed=causal[:1])
+    got = attention_call(subject, wrong)["output"]
+    facts = localized(_PROPERTY_FACTS["wrong_mask"])
+    worst = max(worst, attention_compare("output", got, wrong.truth.output, 1e-10, facts))
+    distance = (got - full[..., -1:, :]).abs().max().item()
+    figures = subject.figures
+    figures["wrong_cache_mask_max_error"] = max(
+        distance, figures.get("wrong_cache_mask_max_error", 0.0)
+    )
+    return worst
+
+
+def judge_half(subject: ContractSubject, case: AttentionCase) -> float:
+    """Narrow inputs: the scores to float32 accuracy, the rest to the accuracy of the input."""
+    tolerance = {torch.float16: 8, torch.bfloat16: 4}[case.q.dtype] * torch.finfo(case.q.dtype).eps
+    fields = attention_call(subject, case)
+    attention_finite(fields)
+    wide = replace(case, q=case.q.double(), k=case.k.double(), v=case.v.double())
+    facts = ""
+    try:
+        attention_compare(
+            "output", attention_call(subject, wide)["output"], case.truth.output, 1e-8
+        )
+        facts = localized(_PROPERTY_FACTS["half"])
+    except Breach:
+        pass
+    worst = 0.0
+    for name, bound in (("scores", 1e-5), ("weights", tolerance), ("output", tolerance)):
+        if name in fields:
+            want = getattr(case.truth, name)
+            worst = max(worst, attention_compare(name, fields[name], want, bound, facts))
+    return worst
+
+
+def judge_nonfinite(subject: ContractSubject, case: AttentionCase) -> float:
+    """Either any error, or the rows that cannot see the bad number are right."""
+    try:
+        subject.candidate(*case.positional, **case.keywords)
+    except Exception:
+        return 0.0
+    fields = attention_call(subject, case)
+    clean = replace(
+        case, **{name: getattr(case, name).nan_to_num(0.0, 0.0, 0.0) for name in ("q", "k", "v")}
+    )
+    bad_query = ~case.q.isfinite().all(-1)
+    bad_key = ~(case.k.isfinite().all(-1) & case.v.isfinite().all(-1))
+    sees = (case.allowed & bad_key.unsqueeze(-2)).any(-1)
+    blind = (~bad_query & ~sees).expand(clean.truth.empty_rows.shape)
+    facts = localized(_PROPERTY_FACTS["spread"])
+    worst = 0.0
+    for name, value in fields.items():
+        want = getattr(clean.truth, name)
+        got = value.expand_as(want)[blind]
+        if got.numel():
+            worst = max(worst, attention_compare(name, got, want[blind], 1e-10, facts))
+    return worst
+
+
+def judge_gradients(subject: ContractSubject, case: AttentionCase) -> float:
+    """Gradients of a weighted sum of the output, against the formula."""
+    leaves = [t.detach().clone().requires_grad_() for t in (case.q, case.k, case.v)]
+    tracked = AttentionCase(*leaves, allowed=case.allowed, empty_row=case.empty_row)
+    result = call_candidate(subject.candidate, *tracked.positional, **tracked.keywords)
+    attention_form(subject, case, result)
+    output = result if isinstance(result, Tensor) else result.output
+    attention_compare("output", output.detach(), case.truth.output, 1e-9)
+    if not output.requires_grad:
+        text = localized(ATTENTION_FACTS["detached"])
+        raise Breach("detached", "requires_grad=False", "requires_grad=True", facts=text)
+    cotangent = normal(99, *output.shape)
+    loss = (output * cotangent).sum()
+    given = call_candidate(torch.autograd.grad, loss, leaves, allow_unused=True)
+    got = dict(zip(("q", "k", "v"), given, strict=True))
+    want = dict(zip(("q", "k", "v"), attention_gradients(case, cotangent), strict=True))
+    lost = [n for n in "qkv" if (got[n] is None or not got[n].any()) and want[n].abs().max() > 1e-6]
+    facts = localized(ATTENTION_FACTS["no_gradient"], names=", ".join(lost)) if lost else ""
+    worst = 0.0
+    for name, gradient in got.items():
+        full = torch.zeros_like(want[name]) if gradient is None else gradient
+        worst = max(worst, attention_compare(f"{name}.grad", full, want[name], 1e-8, facts))
+    return worst
+
+
+def _attention_item(case: AttentionCase, place: tuple[int, ...]) -> AttentionCase:
+    rows = (case.q.shape[-2], case.k.shape[-2])
+    allowed = None if case.allowed is None else case.allowed.expand(case.joint + rows)[place]
+    q, k, v = (
+        tensor.expand(case.joint + tensor.shape[-2:])[place] for tensor in (case.q, case.k, case.v)
+    )
+    return replace(case, q=q, k=k, v=v, allowed=allowed)
+
+
+def _attention_agree(
+    got: dict[str, Tensor], want: dict[str, Tensor], fact: str, tolerance: float, place: object = ""
+) -> float:
+    """Compare two results of the candidate, field by field."""
+    facts = localized(_PROPERTY_FACTS[fact], place=place)
+    return max(
+        attention_compare(name, value, want[name], tolerance, facts) for name, value in got.items()
+    )

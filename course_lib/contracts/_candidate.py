@@ -1,0 +1,245 @@
+"""Run a stranger's function under a contract: call it safely, cut a failure down, name it."""
+
+import inspect
+import itertools
+import random
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from course_lib.report import ClauseResult, ContractViolation, Mismatch
+from course_lib.text import localized
+
+_CANDIDATE_TEXTS = {
+    "all": {"en": "all", "ru": "все"},
+    "no_error": {"en": "no error", "ru": "без ошибки"},
+    "returned": {"en": "no error, a result", "ru": "не ошибка, а результат"},
+    "raised": {"en": "it raised {error}: {message}", "ru": "возникла ошибка {error}: {message}"},
+    "raised_at": {"en": " (at `{line}`)", "ru": " (в строке `{line}`)"},
+    "one_way": {
+        "en": "on fresh inputs it behaves exactly as if {what}",
+        "ru": "на новых входах функция ведёт себя в точности так, как если бы {what}",
+    },
+    "or": {"en": " — or {what}", "ru": " — либо {what}"},
+    "and": {"en": " and ", "ru": " и "},
+}
+
+
+class Breach(Exception):
+    """A demand that was not met; `hold_clause` turns it into a ContractViolation.
+
+    `kind` tells one way of failing from another while the input is cut down; `clause` names the
+    clause that is broken when it is not the one being run.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        measured: float | str,
+        allowed: float | str | None = None,
+        *,
+        mismatches: tuple[Mismatch, ...] = (),
+        facts: str = "",
+        clause: str = "",
+    ) -> None:
+        super().__init__(kind)
+        self.kind, self.measured, self.allowed = kind, measured, allowed
+        self.mismatches, self.facts, self.clause = mismatches, facts, clause
+
+
+@dataclass(frozen=True)
+class ContractSubject:
+    """A candidate before its contract: who it is, what is asked of it, how to explain it."""
+
+    contract: str
+    candidate: Callable[..., Any]
+    meanings: dict[str, dict[str, str]]
+    explain: Callable[[Any], str]
+    fields: tuple[str, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def quiet_globals() -> Iterator[None]:
+    """Run a block with fresh generators and plain flags; put everything back afterwards."""
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    torch_state, dtype = torch.get_rng_state(), torch.get_default_dtype()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    try:
+        random.seed(18)
+        np.random.seed(18)
+        torch.default_generator.manual_seed(18)
+        torch.set_default_dtype(torch.float32)
+        if precision != "highest":
+            torch.set_float32_matmul_precision("highest")
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            np.errstate(),
+            warnings.catch_warnings(),
+        ):
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        torch.set_default_dtype(dtype)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        if torch.get_float32_matmul_precision() != precision:
+            torch.set_float32_matmul_precision(precision)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
+def is_stub(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Tell whether the simplest call of all says "not implemented"."""
+    try:
+        candidate(*args, **kwargs)
+    except NotImplementedError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def call_candidate(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call the candidate where it must not raise; an error is a breach with its cause chained."""
+    try:
+        return candidate(*args, **kwargs)
+    except Exception as error:
+        raise Breach(
+            f"raised {type(error).__name__}",
+            type(error).__name__,
+            localized(_CANDIDATE_TEXTS["no_error"]),
+            facts=raised_facts(candidate, error),
+        ) from error
+
+
+def must_raise(
+    wanted: type[Exception], candidate: Callable[..., Any], *args: Any, **kwargs: Any
+) -> None:
+    """Call the candidate where it must raise `wanted`; anything else is a breach."""
+    try:
+        candidate(*args, **kwargs)
+    except wanted:
+        return
+    except Exception as error:
+        raise Breach(
+            f"raised {type(error).__name__}",
+            type(error).__name__,
+            wanted.__name__,
+            facts=raised_facts(candidate, error),
+        ) from error
+    raise Breach("accepted", localized(_CANDIDATE_TEXTS["returned"]), wanted.__name__)
+
+
+def raised_facts(candidate: Callable[..., Any], error: Exception) -> str:
+    """Say what was raised, and at which line of the candidate's own file."""
+    message = textwrap.shorten(str(error), 160, placeholder=" …")
+    text = localized(_CANDIDATE_TEXTS["raised"], error=type(error).__name__, message=message)
+    code = getattr(inspect.unwrap(candidate), "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.line for frame in frames if code and frame.filename == code.co_filename]
+    if lines and lines[-1]:
+        shown = textwrap.shorten(lines[-1], 80, placeholder=" …")
+        text += localized(_CANDIDATE_TEXTS["raised_at"], line=shown)
+    return text
+
+
+def hold_clause(
+    subject: ContractSubject,
+    name: str,
+    allowed: float | None,
+    judge: Callable[[ContractSubject, Any], float],
+    cases: Iterable[Any],
+) -> ClauseResult:
+    """Judge the candidate on every case; return the largest error or raise the violation.
+
+    A case knows its `arguments()` by name and the `smaller()` cases to try when it fails.
+    Where `allowed` is None there is nothing to measure, and the cases that passed are counted.
+    """
+    worst, count = 0.0, 0
+    for case in cases:
+        try:
+            worst, count = max(worst, judge(subject, case)), count + 1
+        except Breach as breach:
+            small, last = cut_down(lambda smaller: judge(subject, smaller), case, breach)
+            broken = last.clause or name
+            failed = ClauseResult(
+                broken,
+                localized(subject.meanings[broken]),
+                last.measured,
+                (allowed or "") if last.allowed is None else last.allowed,
+            )
+            told = [text for text in (last.facts, subject.explain(subject)) if text]
+            diagnosis = "; ".join(told)
+            raise ContractViolation(
+                subject.contract, failed, small.arguments(), last.mismatches, diagnosis
+            ) from last.__cause__
+    if allowed is None:
+        return ClauseResult(
+            name,
+            localized(subject.meanings[name]),
+            f"{count}/{count}",
+            localized(_CANDIDATE_TEXTS["all"]),
+        )
+    return ClauseResult(name, localized(subject.meanings[name]), worst, allowed)
+
+
+def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:
+    """Shrink a failing case for as long as it still fails in the same way."""
+    tries = 200
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        for smaller in case.smaller():
+            tries -= 1
+            try:
+                judge(smaller)
+            except Breach as again:
+                if (again.kind, again.clause) == (breach.kind, breach.clause):
+                    case, breach, progress = smaller, again, True
+                    break
+            if tries <= 0:
+                break
+    return case, breach
+
+
+def matching_deviations(
+    options: dict[str, tuple[str, ...]], imitates: Callable[[dict[str, str]], bool]
+) -> list[dict[str, str]]:
+    """Find the fewest deviations from the formula with which an imitation equals the candidate.
+
+    Args:
+        options: the ways in which each part of the formula can be wrong
+        imitates: tells whether the formula with these deviations equals the candidate
+    """
+    single = [{part: way} for part, ways in options.items() for way in ways]
+    found = [deviation for deviation in single if imitates(deviation)]
+    if found:
+        return found
+    pairs = (
+        {**first, **second}
+        for first, second in itertools.combinations(single, 2)
+        if first.keys() != second.keys()
+    )
+    return [deviation for deviation in pairs if imitates(deviation)]
+
+
+def describe_deviations(found: list[dict[str, str]], texts: dict[str, dict[str, str]]) -> str:
+    """Put the deviations that equal the candidate into a sentence; nothing found, nothing said."""
+    if not found or len(found) > 3:
+        return ""
+    joint = localized(_CANDIDATE_TEXTS["and"])
+    ways = [joint.join(localized(texts[way]) for way in each.values()) for each in found]
+    text = localized(_CANDIDATE_TEXTS["one_way"], what=ways[0])
+    return text + "".join(localized(_CANDIDATE_TEXTS["or"], what=way) for way in ways[1:])

@@ -1,0 +1,241 @@
+"""The contract of attention: what any implementation must do, and what it must not."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from course_lib.contracts._attention_behaviour import explain_attention
+from course_lib.contracts._attention_case import attention_inputs
+from course_lib.contracts._attention_inputs import (
+    attention_calls,
+    attention_empty_rows,
+    attention_extremes,
+    attention_float32,
+    attention_gradient_cases,
+    attention_halves,
+    attention_hidden_extremes,
+    attention_items,
+    attention_joint_batches,
+    attention_layouts,
+    attention_long,
+    attention_mask_shapes,
+    attention_masked,
+    attention_nonfinite,
+    attention_plain,
+    attention_refusals,
+    attention_squares,
+    attention_with_policy,
+)
+from course_lib.contracts._attention_judge import (
+    ATTENTION_FIELDS,
+    judge_attention,
+    judge_form,
+    judge_row_sums,
+)
+from course_lib.contracts._attention_properties import (
+    judge_cached_decode,
+    judge_empty_row_error,
+    judge_gradients,
+    judge_half,
+    judge_nonfinite,
+    judge_permutation,
+    judge_refusal,
+    judge_repeatable,
+    judge_row_alone,
+)
+from course_lib.contracts._candidate import (
+    ContractSubject,
+    hold_clause,
+    is_stub,
+    quiet_globals,
+)
+from course_lib.report import ClauseResult, ContractReport
+
+_ATTENTION_MEANINGS = {
+    "result_form": {
+        "en": "each field: a tensor of the right shape and dtype",
+        "ru": "каждое поле — тензор нужной формы и типа",
+    },
+    "arguments_unchanged": {
+        "en": "q, k, v and allowed stay as they were",
+        "ru": "q, k, v и allowed остаются как были",
+    },
+    "repeatable": {
+        "en": "the same call, the same result, whatever came between",
+        "ru": "тот же вызов — тот же результат, что бы ни было между",
+    },
+    "permutation": {
+        "en": "key order does not matter; rows follow their queries",
+        "ru": "порядок ключей не важен, строки следуют за запросами",
+    },
+    "row_in_batch": {
+        "en": "a row alone gives the same as within the batch",
+        "ru": "строка отдельно даёт то же, что внутри батча",
+    },
+    "scores": {
+        "en": "scores are q·k / √d_k",
+        "ru": "оценки равны q·k / √d_k",
+    },
+    "row_sums": {
+        "en": "weights of a query: none negative, together 1",
+        "ru": "веса одного запроса неотрицательны, в сумме 1",
+    },
+    "weights": {
+        "en": "weights: softmax of the scores over the keys",
+        "ru": "веса — softmax оценок по ключам",
+    },
+    "output": {
+        "en": "output: weighted sum of the values",
+        "ru": "выход — взвешенная сумма значений",
+    },
+    "masked_keys": {
+        "en": "a hidden key (False): score -inf, weight exactly 0",
+        "ru": "закрытый ключ (False): оценка -inf, вес ровно 0",
+    },
+    "cached_decode": {
+        "en": "one query with its mask: last row of the full pass",
+        "ru": "один запрос с маской: последняя строка полного прохода",
+    },
+    "mask_broadcast": {
+        "en": "every legal mask shape lands on its own axes",
+        "ru": "маска любой законной формы ложится на свои оси",
+    },
+    "batch_broadcast": {
+        "en": "batch axes of q, k, v broadcast, also one only v has",
+        "ru": "оси батча q, k, v согласуются, даже ось одного лишь v",
+    },
+    "long_sequences": {
+        "en": "longer than any block; whole blocks hidden",
+        "ru": "длиннее любого блока; целые блоки закрыты",
+    },
+    "memory_layout": {
+        "en": "transposed and expanded inputs: the same result",
+        "ru": "транспонированные и расширенные входы: тот же результат",
+    },
+    "extreme_logits": {
+        "en": "scores of ±800 to ±300000: finite and right",
+        "ru": "оценки от ±800 до ±300000: результат конечен и верен",
+    },
+    "hidden_keys": {
+        "en": "a hidden key has no influence, however large",
+        "ru": "закрытый ключ не влияет, как бы велик он ни был",
+    },
+    "float32_inputs": {
+        "en": "float32 in: right to float32 accuracy",
+        "ru": "вход float32: верно с точностью float32",
+    },
+    "half_inputs": {
+        "en": "16-bit in: scores and softmax in float32 at least",
+        "ru": "вход 16 бит: оценки и softmax не уже float32",
+    },
+    "nonfinite_inputs": {
+        "en": "NaN, inf: an error, or no effect on rows blind to it",
+        "ru": "NaN, inf: ошибка или никакого влияния на слепые строки",
+    },
+    "gradients": {
+        "en": "gradients of q, k and v equal the formula",
+        "ru": "градиенты q, k и v равны формуле",
+    },
+    "empty_row_error": {
+        "en": "fully masked row: ValueError, also by default",
+        "ru": "полностью закрытая строка: ValueError, и по умолчанию",
+    },
+    "empty_row_zero": {
+        "en": 'empty_row="zero": weights, output 0; the row flagged',
+        "ru": 'empty_row="zero": веса и выход 0, строка отмечена',
+    },
+    "zero_row_gradients": {
+        "en": 'empty_row="zero": gradients finite and right',
+        "ru": 'empty_row="zero": градиенты конечны и верны',
+    },
+    "bad_masks": {
+        "en": "not bool: TypeError; wrong or larger shape: ValueError",
+        "ru": "не bool: TypeError; неверная форма: ValueError",
+    },
+}
+
+
+def check_attention_contract(
+    attention: Callable[..., Any],
+    *,
+    fields: tuple[str, ...] = ("output", "weights", "scores", "empty_rows"),
+) -> ContractReport:
+    """Hold an attention function to everything that attention must do.
+
+        attention(q, k, v, allowed=None, *, empty_row="error")
+            -> an object with .output .weights .scores .empty_rows
+
+    Args:    fields: what to look at; with ("output",) the function may return a tensor alone
+    Raises:  ContractViolation when a clause is broken: with a small input and what was measured
+    """
+    subject = _attention_subject(attention, fields)
+    with quiet_globals():
+        if is_stub(attention, *attention_inputs(0, 2, 3, 5, 4)):
+            return ContractReport(subject.contract, attempted=False)
+        clauses = tuple(_attention_clauses(subject))
+    errors = {clause.name: clause.measured for clause in clauses}
+    figures = {
+        "output_max_error": errors["output"],
+        "gradient_max_error": errors["gradients"],
+        "wrong_cache_mask_max_error": subject.figures["wrong_cache_mask_max_error"],
+        "batch_broadcast": errors["batch_broadcast"],
+        "zero_row_gradients": errors["zero_row_gradients"],
+        "permutation": errors["permutation"],
+    }
+    unchecked = tuple(name for name in ATTENTION_FIELDS if name not in fields)
+    return ContractReport(subject.contract, clauses, figures, unchecked=unchecked)
+
+
+def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
+    """Run the clauses one by one, the ones that tell most about a mistake first."""
+    hold = partial(hold_clause, subject)
+    exact = partial(judge_attention, tolerance=1e-10)
+    everything = exact("scores", "weights", "output", "empty_rows")
+    extreme = judge_attention("scores", "weights", "output", tolerance=1e-8)
+    plain = attention_plain()
+    yield hold("result_form", None, judge_form, attention_calls())
+    yield hold("arguments_unchanged", None, judge_form, [*attention_masked()[:3], plain[-1]])
+    yield hold("repeatable", 1e-12, judge_repeatable, attention_items()[-2:])
+    yield hold("permutation", 1e-10, judge_permutation, attention_items()[:3] + plain[:1])
+    yield hold("row_in_batch", 1e-10, judge_row_alone, attention_items())
+    if "scores" in subject.fields:
+        yield hold("scores", 1e-10, exact("scores"), plain)
+    if "weights" in subject.fields:
+        yield hold("row_sums", 1e-9, judge_row_sums, plain)
+        yield hold("weights", 1e-10, exact("weights"), plain)
+    yield hold("output", 1e-10, exact("output", "empty_rows"), plain)
+    yield hold("masked_keys", 1e-10, everything, attention_masked())
+    yield hold("cached_decode", 1e-10, judge_cached_decode, attention_squares())
+    yield hold("mask_broadcast", 1e-10, everything, attention_mask_shapes())
+    yield hold("batch_broadcast", 1e-10, everything, attention_joint_batches())
+    yield hold("long_sequences", 1e-10, everything, attention_long())
+    yield hold("memory_layout", 1e-10, everything, attention_layouts())
+    yield hold("extreme_logits", 1e-8, extreme, attention_extremes())
+    yield hold("hidden_keys", 1e-8, extreme, attention_hidden_extremes())
+    loose = judge_attention("scores", "weights", "output", tolerance=2e-5)
+    yield hold("float32_inputs", 2e-5, loose, attention_float32())
+    yield hold("half_inputs", 0.03125, judge_half, attention_halves())
+    yield hold("nonfinite_inputs", 1e-10, judge_nonfinite, attention_nonfinite())
+    yield hold("gradients", 1e-8, judge_gradients, attention_gradient_cases())
+    refused, zeroed = attention_empty_rows(None, "error"), attention_empty_rows("zero")
+    yield hold("empty_row_error", None, judge_empty_row_error, refused)
+    yield hold("empty_row_zero", 1e-10, everything, [*zeroed, *attention_with_policy()])
+    yield hold("zero_row_gradients", 1e-8, judge_gradients, zeroed)
+    yield hold("bad_masks", None, judge_refusal, attention_refusals())
+
+
+def _attention_subject(attention: Callable[..., Any], fields: tuple[str, ...]) -> ContractSubject:
+    if not callable(attention):
+        raise TypeError(f"attention must be a function, got {type(attention).__name__}")
+    unknown = [name for name in fields if name not in ATTENTION_FIELDS]
+    if unknown or "output" not in fields:
+        raise ValueError(
+            f"fields must hold 'output' and may hold {ATTENTION_FIELDS[1:]}, got {fields!r}"
+        )
+    return ContractSubject(
+        "check_attention_contract",
+        attention,
+        _ATTENTION_MEANINGS,
+        explain_attention,
+        tuple(fields),
+    )
