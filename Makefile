@@ -1,5 +1,4 @@
 # The only list of commands; CI calls these. Each makes .venv ready first (course_build/bootstrap.py).
-# Pass more with ARGS:  make run ARGS="--lang ru --module 3 -p steps 5"
 
 PYTHON ?= python3
 COURSE = $(PYTHON) -m course_build.bootstrap
@@ -12,6 +11,7 @@ CACHES = .pytest_cache .hypothesis .ruff_cache
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
 		printf '  make %-10s %s\n' "$$name" "$${text#*## }"; done
+	@echo '  more with ARGS, for example: make run ARGS="--lang ru --module 3 -p seed 7"'
 
 notebooks: ## render every notebook in every language
 	@$(COURSE) build_notebooks.py $(ARGS)

@@ -355,6 +355,7 @@ def run_course(jobs: list[Job], plan: Plan | None = None) -> list[Outcome]:
     """Run the notebooks, telling of each as it ends, and leave build/executed/report.json."""
     outcomes = run_jobs(jobs, plan, lambda outcome: print(describe(outcome), flush=True))
     text = json.dumps(report(outcomes), ensure_ascii=False, indent=1) + "\n"
+    EXECUTED.mkdir(parents=True, exist_ok=True)
     (EXECUTED / "report.json").write_text(text, encoding="utf-8", newline="\n")
     return outcomes
 
@@ -365,13 +366,13 @@ def main(argv: list[str] | None = None) -> int:
     editions = EDITIONS if options.edition == "all" else (options.edition,)
     try:
         jobs = find_course(editions, options.lang, options.module)
-    except CourseError as error:
+        if not jobs:
+            print("no such notebook is rendered; `make notebooks` renders all", file=sys.stderr)
+            return 2
+        outcomes = run_course(jobs, Plan({name: _value(text) for name, text in options.p}))
+    except (CourseError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    if not jobs:
-        print("no such notebook is rendered; `make notebooks` renders all", file=sys.stderr)
-        return 2
-    outcomes = run_course(jobs, Plan({name: _value(text) for name, text in options.p}))
     print(f"\n{table(outcomes)}\n\nexecuted copies and report.json: {_short(EXECUTED)}")
     return exit_code(outcomes)
 

@@ -301,6 +301,15 @@ def test_sources_that_do_not_build_stop_the_run(monkeypatch, capsys):
     assert "notebooks/src/a.py:7" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_written_stops_the_run(monkeypatch, tmp_path, capsys):
+    write_notebook(tmp_path / "nb" / "en" / "module_03_a.ipynb", ["1"])
+    (tmp_path / "executed").write_text("a file where the folder should be", encoding="utf-8")
+    jobs = run.find_jobs({"learner": tmp_path / "nb"}, tmp_path / "executed", [], [])
+    monkeypatch.setattr(run, "find_course", lambda *_: jobs)
+    assert run.main([]) == 2
+    assert "executed" in capsys.readouterr().err
+
+
 @pytest.mark.notebooks
 def test_the_table_and_report_name_every_notebook(outcomes):
     every = list(outcomes.values())
