@@ -9,7 +9,7 @@ import numbers
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def is_integer(value: Any) -> bool:
@@ -34,6 +34,12 @@ def check_bool(name: str, value: Any) -> None:
     """Require True or False themselves, not something that merely counts as one."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+
+
+def check_module(name: str, value: Any) -> None:
+    """Require a torch module."""
+    if not isinstance(value, nn.Module):
+        raise TypeError(f"{name} must be a torch.nn.Module, got {type(value).__name__}")
 
 
 def is_finite_number(value: Any) -> bool:

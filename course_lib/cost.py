@@ -1,11 +1,10 @@
 """Cost: how many parameters there are, by formula and by counting."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import nn
 
-from course_lib.arguments import check_positive_int
+from course_lib.arguments import check_module, check_positive_int
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,11 @@ def transformer_parameter_floor(d_model: int, d_ff: int) -> ParameterFloor:
 
 def count_parameters(module: nn.Module) -> int:
     """Count the learned numbers of a module; a Parameter used twice counts once."""
-    _check_module(module)
+    check_module("module", module)
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def count_matrix_weights(module: nn.Module) -> int:
     """Count the numbers in matrices only: what `transformer_parameter_floor` counts."""
-    _check_module(module)
+    check_module("module", module)
     return sum(parameter.numel() for parameter in module.parameters() if parameter.dim() == 2)
-
-
-def _check_module(module: Any) -> None:
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}")

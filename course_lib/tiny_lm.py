@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from course_lib.arguments import (
     check_bool,
     check_heads,
+    check_module,
     check_positive_int,
     check_same_device,
     check_token_ids,
@@ -80,6 +81,7 @@ def greedy_continuation(
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Switch dropout and gradients off inside; give every module its own mode back afterwards."""
+    check_module("model", model)
     was_training = {module: module.training for module in model.modules()}
     model.eval()
     try:

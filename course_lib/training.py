@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from course_lib.arguments import (
     check_finite_number,
+    check_module,
     check_positive_int,
     check_tensor,
     check_token_ids,
@@ -99,8 +100,7 @@ def _check_text(token_ids: Any, context: Any) -> None:
 
 
 def _check_windows(model: Any, windows: Any) -> None:
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    check_module("model", model)
     check_tensor("windows", windows)
     if windows.dim() != 2 or windows.shape[1] < 2:
         raise ValueError(
@@ -109,8 +109,7 @@ def _check_windows(model: Any, windows: Any) -> None:
 
 
 def _check_fit(model: Any, steps: Any, learning_rate: Any) -> None:
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    check_module("model", model)
     check_positive_int("steps", steps)
     check_finite_number("learning_rate", learning_rate)
     if learning_rate <= 0:

@@ -16,6 +16,7 @@ from course_lib.arguments import (
     check_float_tensor,
     check_heads,
     check_int_at_least,
+    check_module,
     check_positive_int,
     check_rank,
     check_same_device,
@@ -62,6 +63,13 @@ def test_only_true_and_false_are_bools():
     for value in (1, 0, None, "yes", np.bool_(True)):
         with pytest.raises(TypeError, match="causal must be True or False, got"):
             check_bool("causal", value)
+
+
+def test_only_modules_are_modules():
+    check_module("model", torch.nn.Linear(1, 1))
+    for value in (len, None, torch.nn.Linear):
+        with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, got \w+"):
+            check_module("model", value)
 
 
 @pytest.mark.parametrize("value", [0, -2, 0.5, np.float32(1.5), np.int64(2), Fraction(1, 3), 1e308])

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.overrides import TorchFunctionMode
 
 from course_lib.masks import causal_allowed, padding_allowed
 
@@ -47,8 +48,23 @@ def test_a_chunk_has_the_rows_of_the_full_mask(cached, new):
     assert torch.equal(causal_allowed(new, total, query_offset=cached), rows)
 
 
+class RecordDevices(TorchFunctionMode):
+    """Note the device that every torch.arange inside asks for."""
+
+    def __init__(self):
+        super().__init__()
+        self.devices = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.arange:
+            self.devices.append((kwargs or {}).get("device"))
+        return func(*args, **(kwargs or {}))
+
+
 def test_the_mask_is_made_on_the_wanted_device():
-    assert causal_allowed(2, 3, device="meta").device.type == "meta"
+    with RecordDevices() as recorder:
+        causal_allowed(2, 3, device="cpu")
+    assert recorder.devices == ["cpu", "cpu"]
     assert causal_allowed(2, 3).device.type == "cpu"
 
 
