@@ -52,8 +52,12 @@ def _differences(
     elif isinstance(here, list) and isinstance(there, list):
         for one, other in zip(here, there, strict=False):
             yield from _differences(one, other, places)
-        if len(here) != len(there):
-            yield *places, f"{len(here)} parts here, {len(there)} there"
+        if len(here) > len(there):
+            extra = getattr(here[len(there)], "lineno", places[0])
+            yield extra, places[1], "there is more in this twin"
+        elif len(here) < len(there):
+            extra = getattr(there[len(here)], "lineno", places[1])
+            yield places[0], extra, "there is less in this twin"
     elif type(here) is not type(there) or here != there:
         yield *places, f"{here!r} is not {there!r}"
 

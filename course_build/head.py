@@ -23,10 +23,11 @@ def add_head(
 ) -> list[NotebookCell]:  # fmt: skip
     """Put the links, and in a preview the banner, under the title of the first cell."""
     first = cells[0]
-    texts = ["", links(stem, stems, language, settings)]
+    paragraphs = [links(stem, stems, language, settings)]
     if stale_keys:
         keys = ", ".join(f"`{key}`" for key in stale_keys)
-        texts += ["", "> " + say(language, "preview", keys=keys)]
+        paragraphs.append("> " + say(language, "preview", keys=keys))
+    texts = [text for paragraph in paragraphs if paragraph for text in ("", paragraph)]
     if len(first.lines) > 1 and first.lines[1].text.strip():
         texts.append("")
     head = [Line(text, first.origin.path, first.origin.line) for text in texts]

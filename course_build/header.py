@@ -75,7 +75,7 @@ def _problems(
             message = f"unknown attribute {name!r} in: {written}"
             problems.append(("unknown-attribute", message, f"use only {', '.join(known)}"))
         elif name == "tags" and not _are_tags(value):
-            message = f"tags={value!r} is not a list of different words"
+            message = f"tags={value!r} is not a list of words"
             problems.append(("attribute-type", message, 'write tags=["a", "b"]'))
         elif name != "tags" and not isinstance(value, str):
             message = f"{name}={value!r} is not a string"
@@ -110,8 +110,5 @@ def _value_problems(
 
 
 def _are_tags(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and all(isinstance(tag, str) and re.fullmatch(r"[\w-]+", tag) for tag in value)
-        and len(set(value)) == len(value) > 0
-    )
+    """jupytext has made sure of a list of different strings; they must also be there, and words."""
+    return bool(value) and all(re.fullmatch(r"[\w-]+", tag) for tag in value)

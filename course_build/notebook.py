@@ -15,6 +15,7 @@ from course_build.reference import Reference
 from course_build.source import Cell
 from course_build.twins import Unit
 
+EDITIONS = ("learner", "solved")
 TITLE_WIDTH = 90
 TAGS = {"stub": ["exercise"], "check": ["exercise-check"]}
 

@@ -5,7 +5,7 @@ read is what the file shows, and refuses whatever would have to be guessed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_build import quick_imports  # noqa: F401  (before jupytext: see there)
@@ -50,19 +50,21 @@ class Chunk:
     header: str
     body: tuple[str, ...]
 
+    @property
+    def shown_key(self) -> str | None:
+        """The key as far as it can be seen in a header that may be broken."""
+        shown = re.search(r'\bkey="([^"]*)"', self.header)
+        return shown.group(1) if shown else None
+
 
 def parse_source(path: str, text: str, languages: Sequence[str]) -> tuple[Cell, ...]:
     """Read a percent script into cells; raises CourseError with everything found wrong."""
     chunks = split_chunks(path, text)
     stop_if_broken(f for chunk in chunks for f in _shape_findings(path, chunk))
-    read = jupytext.reads(text, fmt="py:percent").cells
-    if len(read) != len(chunks):
-        message = f"{len(chunks)} cells are written here, but jupytext reads {len(read)}"
-        raise CourseError([Finding(path, 1, None, "cell-count", message, "simplify the strings")])
     findings: list[Finding] = []
     cells: list[Cell] = []
-    for chunk, notebook_cell in zip(chunks, read, strict=True):
-        cell, found = _read_cell(path, chunk, notebook_cell, languages)
+    for chunk in chunks:
+        cell, found = _read_cell(path, chunk, languages)
         findings += found
         if cell is not None:
             cells.append(cell)
@@ -90,8 +92,7 @@ def split_chunks(path: str, text: str) -> list[Chunk]:
 
 def _shape_findings(path: str, chunk: Chunk) -> list[Finding]:
     """What can be seen of a chunk without understanding its header."""
-    shown = re.search(r'\bkey="([^"]*)"', chunk.header)
-    key = shown.group(1) if shown else None
+    key = chunk.shown_key
     if not HEADER.fullmatch(chunk.header):
         message = f"not a cell header: {chunk.header.strip()!r}"
         mend = 'write # %% key="..." or # %% [markdown] lang="..." key="..." at the line\'s start'
@@ -105,8 +106,17 @@ def _shape_findings(path: str, chunk: Chunk) -> list[Finding]:
 
 
 def _read_cell(
-    path: str, chunk: Chunk, read: Mapping, languages: Sequence[str]
+    path: str, chunk: Chunk, languages: Sequence[str]
 ) -> tuple[Cell | None, list[Finding]]:
+    """Let jupytext read one cell (alone, so that its mistakes stay there); prove what it read."""
+    try:
+        [read] = jupytext.reads("\n".join([chunk.header, *chunk.body]), fmt="py:percent").cells
+    except Exception as error:  # jupytext trips over odd headers in many ways
+        reason = str(error).strip().split("\n")[0]
+        message = f"jupytext cannot read this cell: {chunk.header} ({reason})"
+        mend = 'write the attributes as name="value" or tags=["a", "b"]'
+        finding = Finding(path, chunk.line, chunk.shown_key, "cell-header", message, mend)
+        return None, [finding]
     header, findings = read_header(path, chunk.line, chunk.header, read, languages)
     if header is None:
         return None, findings

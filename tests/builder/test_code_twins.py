@@ -1,0 +1,79 @@
+"""Code twins run the same code; only the words in their strings differ."""
+
+import re
+
+import pytest
+
+from .conftest import FRAME_LINES, SOURCE, code_twins, said
+
+SAME = {
+    "words": ('print("one")', 'print("один")'),
+    "comments and layout": ('f(1,\n  "a")  # why', 'f(1, "б")'),
+    "an f-string": ('f"{x:.2f} tokens of {y!r}"', 'f"{y!r}: токенов {x:.2f}"'),
+    "an f-string without fields": ('f"words"', '"слова"'),
+    "fields of format": ('"{n} of {total:d}".format', '"из {total:d} - {n}".format'),
+    "percent fields": ('"%d of %s" % (1, "b")', '"%d из %s" % (1, "б")'),
+    "percent signs in words": ('print("50 % of it")', 'print("50 % от него")'),
+    "formulas": (r'title(r"$\mathrm{loss}_{n}$")', r'title(r"$\mathrm{потери}_{n}$")'),
+    "escaped braces": ('"{{a}} {b}".format', '"{{в}} {b}".format'),
+    "quotes": ("g('a')", 'g("б")'),
+    "a docstring": ('def f():\n    """Words."""', 'def f():\n    """Слова."""'),
+    "a raw string": (r'g(r"\d", "a")', r'g("\\d", "б")'),
+    "a command": ("%matplotlib inline\nx = 1", "%matplotlib inline\nx = 1"),
+}
+
+
+@pytest.mark.parametrize(("en", "ru"), SAME.values(), ids=SAME.keys())
+def test_twins_that_say_the_same_are_accepted(repo, en, ru):
+    names = "f = g = x = y = title = print\n"
+    repo.build(code_twins("c", names + en, names + ru))
+    assert repo.text("c", "en") == names + en
+    assert repo.text("c", "ru") == names + ru
+
+
+DIFFERENT = {
+    "a number": ("f(1)", "f(2)", "1 is not 2|2 is not 1"),
+    "a name": ("f(x)", "f(y)", "'y' is not 'x'"),
+    "an operator": ("x + y", "x - y", "the code differs"),
+    "a type": ("f(1)", "f(1.0)", "1.0 is not 1"),
+    "a boolean for a number": ("f(True)", "f(1)", "1 is not True"),
+    "a string for a number": ("f(1)", 'f("1")', "'1' is not 1"),
+    "bytes": ('f(b"a")', 'f(b"b")', "b'b' is not b'a'"),
+    "a statement more": ("x", "x\ny", "there is more"),
+    "a statement less": ("x\ny", "x", "there is less"),
+    "an argument more": ('f("a")', 'f("а", x)', "there is more"),
+    "a keyword": ('f(a="a")', 'f(б="а")', "'б' is not 'a'"),
+    "a field more": ('f("a")', 'f("{n}")', r"the placeholders \['{n}'\] are not \[\]"),
+    "a field less": ('f("{n}")', 'f("а")', r"the placeholders \[\] are not \['{n}'\]"),
+    "another field": ('f("{n}")', 'f("{м}")', "placeholders"),
+    "an empty field": ('f("{}")', 'f("а")', "placeholders"),
+    "another format": ('f("{n:.2f}")', 'f("{n:.3f}")', "placeholders"),
+    "another conversion": ('f("{n!r}")', 'f("{n}")', "placeholders"),
+    "a field twice": ('f("{n}")', 'f("{n} {n}")', "placeholders"),
+    "an f-string's field": ('f(f"{x}")', 'f(f"{y}")', r"placeholders \['{y}'\]"),
+    "an f-string's format": ('f(f"{x:.2f}")', 'f(f"{x:.{y}f}")', "placeholders"),
+    "an f-string for a string": ('f("{x}")', 'f(f"{x} {y}")', "placeholders"),
+    "percent fields": ('"%d" % x', '"%s" % x', r"placeholders \['%s'\] are not \['%d'\]"),
+    "named percent fields": ('"%(a)d" % x', '"%(b)d" % x', "placeholders"),
+    "what percent takes": ('"%d" % x', '"%d" % y', "'y' is not 'x'"),
+    "percent for plus": ('"%d" % x', '"%d" + x', "the code differs"),
+}
+
+
+@pytest.mark.parametrize(("en", "ru", "words"), DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_twins_that_do_not_run_the_same_are_refused(repo, en, ru, words):
+    err = repo.refuse(code_twins("c", en, ru))
+    assert "-> make the code of the twins equal" in err
+    [line] = re.findall(rf'^{SOURCE}:(\d+): cell "c": \[code-twins\]\n    .*{words}', err, re.M)
+    second = FRAME_LINES + 1 + en.count("\n") + 3
+    assert second < int(line) <= second + 1 + ru.count("\n")
+
+
+def test_both_lines_that_differ_are_shown(repo):
+    err = repo.refuse(
+        code_twins("c", 'a = 1\nprint("one", a)\nb = 2', 'a = 1\n\nprint("один", a)\nb = 3')
+    )
+    line = FRAME_LINES + 1 + 4 + 1 + 4  # the English twin, a blank line, and the fourth line
+    assert said(SOURCE, line, "c", "code-twins", "3 is not 2").search(err)
+    assert "ru | b = 3\n" in err
+    assert f"en | b = 2  (line {FRAME_LINES + 4})" in err
