@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from course_lib.plots.card import card_style, new_card, wrap_label
+from course_lib.plots.card import card_style, new_card, settled, wrap_label
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
@@ -56,4 +56,4 @@ def draw_attention(
         frame_grid(panel, list(token_labels), list(token_labels))
         panel.set(xlabel=x_label, ylabel=y_label)
         panel.set_title(wrap_label(title, figure.get_figwidth() - 1.0))
-    return figure
+        return settled(figure)

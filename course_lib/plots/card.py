@@ -141,6 +141,13 @@ def add_legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None
     figure.legend(handles, labels, ncols=columns, **place).set_in_layout(False)
 
 
+def settled(figure: Figure) -> Figure:
+    """Fix where everything stands: laid out again, a figure would move by a hair each time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
 def wrap_label(label: str, inches: float, points: float = 11.5) -> str:
     """Break a bold label at its plain spaces, so that no line is wider than this many inches."""
     lines = [""]

@@ -34,9 +34,9 @@ def check_labels(name: str, labels: Sequence[str], count: int, owner: str) -> No
 
 
 def to_array(name: str, values: ArrayLike) -> np.ndarray:
-    """Copy numbers out of lists, arrays or CPU tensors; say so when they are not rectangular."""
+    """Read lists, arrays or CPU tensors as numbers; say so when they are not rectangular."""
     try:
-        array = np.array(values)
+        array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{name} must be a rectangular table of numbers ({error}); "

@@ -13,6 +13,7 @@ from course_lib.plots.card import (
     card_style,
     new_card,
     plain_log_ticks,
+    settled,
 )
 from course_lib.plots.checks import check_label, check_words, positive_array
 
@@ -68,4 +69,4 @@ def draw_loss(
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         panel.set(title=title, xlabel=x_label, ylabel=y_label)
         add_legend(figure, *panel.get_legend_handles_labels())
-    return figure
+        return settled(figure)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from course_lib.plots.card import add_legend, card_style, new_card, wrap_label
+from course_lib.plots.card import add_legend, card_style, new_card, settled, wrap_label
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
 from course_lib.plots.checks import check_labels, check_words, to_array
 
@@ -92,4 +92,4 @@ def draw_masks(
             _draw_mask(panel, table)
         panels[0].set_ylabel(y_label)
         add_legend(figure, [open_cell(0, 0, 0.55), closed_cell(0, 0)], legend)
-    return figure
+        return settled(figure)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from course_lib.plots.card import SERIES_LOOKS, add_legend, card_style, new_card
+from course_lib.plots.card import SERIES_LOOKS, add_legend, card_style, new_card, settled
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
@@ -51,4 +51,4 @@ def draw_positions(
         panels[-1].set(xlabel=x_label, xlim=(-0.5, len(values) - 0.5))
         body.supylabel(y_label, fontsize=10.5)
         add_legend(figure, *panels[0].get_legend_handles_labels())
-    return figure
+        return settled(figure)

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course_lib.plots.card import PALETTE, card_style, new_card, wrap_label
+from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
@@ -71,4 +71,4 @@ def draw_sampling(
         panels[0].set_ylim(0, min(1.12, rows.max() + 0.12))
         figure.supxlabel(x_label, fontsize=10.5)
         figure.supylabel(y_label, fontsize=10.5)
-    return figure
+        return settled(figure)

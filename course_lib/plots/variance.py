@@ -14,6 +14,7 @@ from course_lib.plots.card import (
     card_style,
     new_card,
     plain_log_ticks,
+    settled,
 )
 from course_lib.plots.checks import check_labels, check_words, positive_array
 
@@ -73,4 +74,4 @@ def draw_variance(
         panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
         panel.set(title=title, xlabel=x_label, ylabel=y_label)
         add_legend(figure, handles, labels)
-    return figure
+        return settled(figure)
