@@ -18,29 +18,40 @@ class CircularNeed(Exception):
 def dependencies_first(needs: Needs, at_once: Needs) -> list[Definition]:
     """Sort definitions: what is needed first, else by module and line.
 
-    Functions and classes may need each other when called; they then stand in an order that
-    respects what each needs at once, while it is being defined.
+    Functions and classes may need each other when called; such a circle stays together, in an
+    order that respects what each needs at once, while it is being defined.
     """
     waiting = dict(needs)
     ordered: list[Definition] = []
     while waiting:
         ready = [d for d, wants in waiting.items() if not wants & waiting.keys()]
-        chosen = min(ready or _ready_in_a_circle(waiting, at_once), key=lambda d: d.place)
-        ordered.append(chosen)
-        del waiting[chosen]
+        chosen = [min(ready, key=_place)] if ready else _circle(waiting, at_once)
+        ordered += chosen
+        for definition in chosen:
+            del waiting[definition]
     return ordered
 
 
-def _ready_in_a_circle(waiting: Needs, at_once: Needs) -> list[Definition]:
-    """Of definitions that only need each other, those whose needs at once are fulfilled."""
-    reached = {definition: _reachable(definition, waiting) for definition in waiting}
+def _circle(waiting: Needs, at_once: Needs) -> list[Definition]:
+    """The definitions of a circle that needs nothing else that waits, in an order that runs."""
+    reached = [_reachable(definition, waiting) for definition in waiting]
     # Whoever needs a circle from outside reaches more than the circle does.
-    circle = min(reached.values(), key=lambda s: (len(s), min(d.place for d in s)))
-    members = sorted(circle, key=lambda d: d.place)
-    ready = [d for d in members if not at_once[d] & waiting.keys()]
-    if not ready or any(d.is_value for d in members):
-        raise CircularNeed(members)
-    return ready
+    circle = min(reached, key=lambda members: (len(members), min(map(_place, members))))
+    left = sorted(circle, key=_place)
+    if any(definition.is_value for definition in left):
+        raise CircularNeed(left)
+    ordered: list[Definition] = []
+    while left:
+        ready = [d for d in left if not at_once[d] & set(left)]
+        if not ready:
+            raise CircularNeed(left)
+        ordered.append(ready[0])
+        left.remove(ready[0])
+    return ordered
+
+
+def _place(definition: Definition) -> tuple[str, int]:
+    return definition.place
 
 
 def _reachable(start: Definition, needs: Needs) -> frozenset[Definition]:

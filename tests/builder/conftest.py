@@ -73,6 +73,7 @@ FRAME = "\n".join(
         prose("title", "# A toy\n\nHello.", "# Игрушка\n\nПривет."),
         code("imports", "import sys", ' role="imports"'),
         code("parameters", "seed = 18", ' tags=["parameters"]'),
+        prose("begin"),
     ]
 )
 FRAME_LINES = FRAME.count("\n") + 1  # the first cell after the frame begins on the next line

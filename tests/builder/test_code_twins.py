@@ -32,7 +32,7 @@ def test_twins_that_say_the_same_are_accepted(repo, en, ru):
 
 
 DIFFERENT = {
-    "a number": ("f(1)", "f(2)", "1 is not 2|2 is not 1"),
+    "a number": ("f(1)", "f(2)", "2 is not 1"),
     "a name": ("f(x)", "f(y)", "'y' is not 'x'"),
     "an operator": ("x + y", "x - y", "the code differs"),
     "a type": ("f(1)", "f(1.0)", "1.0 is not 1"),

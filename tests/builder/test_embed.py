@@ -1,0 +1,398 @@
+"""An import of the library becomes its source, byte for byte, with what it needs before it."""
+
+import pytest
+
+from .conftest import FRAME_LINES, LIBRARY, SOURCE, code, code_twins, prose, said
+
+AFTER = FRAME_LINES + 1
+GAP = "\n\n\n"
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+
+
+def library(repo, **modules):
+    """Write library modules; `a__b` is the module a.b."""
+    for name, text in modules.items():
+        repo.write(f"course_lib/{name.replace('__', '/')}.py", text)
+
+
+def ids(repo, language="en"):
+    """The cells after the frame."""
+    return [cell["id"] for cell in repo.notebook(language)["cells"]][4:]
+
+
+def bare(text):
+    """A folded cell without its title."""
+    return text.split("\n", 1)[1]
+
+
+def test_the_definitions_bytes_stand_in_the_notebook_as_in_the_library(repo):
+    text = (
+        "import functools\n\n\n# Why: it is slow.\n@functools.cache\n"
+        "def f(x,   y = 1):  # odd layout \n    '''Doc.'''\n\n    return  x\n\n\n"
+        "TABLE = [\n    1,\n\n    2,\n]  # end\n"
+    )
+    library(repo, a=text)
+    repo.build(code("e", "from course_lib.a import f, TABLE"))
+    first, second = repo.text("e").split(GAP)
+    assert text.count(first) == text.count(second) == 1
+    assert first.startswith("# Why")
+    assert first.endswith("return  x")
+    assert second == "TABLE = [\n    1,\n\n    2,\n]  # end"
+    assert repo.text("e", "ru") == repo.text("e", "en")
+
+
+def test_definitions_come_in_the_order_in_which_they_are_imported(repo):
+    library(repo, a="A = 1\n\nB = 2\n", b="C = 3\n")
+    repo.build(
+        code("e", "from course_lib.b import C\nfrom course_lib.a import (\n    B,\n    A,\n)")
+    )
+    assert repo.text("e") == GAP.join(["C = 3", "B = 2", "A = 1"])
+
+
+def test_what_a_definition_needs_goes_into_a_folded_cell_just_before(repo):
+    repo.build(prose("p"), code("e", "from course_lib.scaling import scale"))
+    assert ids(repo) == ["p", "e-machinery", "e"]
+    machinery = repo.cell("e-machinery")
+    assert machinery["metadata"] == FOLDED
+    assert repo.text("e-machinery").startswith("#@title Machinery: check_positive\ndef check_pos")
+    assert repo.text("e-machinery", "ru").startswith("#@title Служебный код: check_positive\n")
+    assert repo.cell("e")["metadata"] == {}
+    assert repo.text("e").startswith("def scale(value")
+    assert bare(repo.text("e-machinery")) in LIBRARY["course_lib/door.py"]
+
+
+def test_a_definition_that_needs_nothing_gets_no_machinery(repo):
+    repo.build(code("e", "from course_lib.door import check_positive"))
+    assert ids(repo) == ["e"]
+
+
+def test_only_what_is_needed_comes_along_with_its_imports(repo):
+    repo.build(code("e", "from course_lib.scaling import scale"))
+    assert "half_turn" not in str(repo.notebook())
+    assert repo.text("imports") == "import sys"
+    repo.build(code("e", "from course_lib.door import half_turn"))
+    assert repo.text("imports") == "import math\nimport sys"
+
+
+def test_third_party_imports_go_to_the_imports_cell_once(repo):
+    library(repo, a="import torch\nfrom torch import nn\n\n\ndef f():\n    return torch, nn\n")
+    repo.source(code("e", "from course_lib.a import f"))
+    repo.write(SOURCE, repo.read(SOURCE).replace("import sys", "import torch\nimport sys"))
+    assert repo.run().code == 0
+    assert repo.text("imports") == "import sys\n\nimport torch\nfrom torch import nn"
+
+
+def test_all_imports_that_bind_a_needed_name_come_along(repo):
+    library(repo, a="import xml\nimport xml.dom\n\n\ndef f():\n    return xml.dom\n")
+    repo.build(code("e", "from course_lib.a import f"))
+    assert repo.text("imports") == "import sys\nimport xml\nimport xml.dom"
+
+
+def test_dependencies_come_first_then_by_module_and_line(repo):
+    library(
+        repo,
+        b="def b_late():\n    return z_early()\n\n\ndef z_early():\n    return 1\n",
+        a="from course_lib.b import b_late\n\n\ndef y():\n    return b_late()\n\n\n"
+        "def x():\n    return 1\n",
+        top="from course_lib.a import x, y\n\n\ndef top():\n    return x() + y()\n",
+    )
+    repo.build(code("e", "from course_lib.top import top"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: x, z_early, b_late, y\n")
+
+
+def test_what_an_earlier_cell_shows_or_holds_does_not_come_again(repo):
+    library(repo, a="from course_lib.scaling import scale\n\n\ndef f():\n    return scale(1, 1)\n"
+            "\n\ndef g():\n    return f()\n")  # fmt: skip
+    repo.build(
+        code("one", "from course_lib.scaling import scale"), prose("p"),
+        code("two", "from course_lib.a import f"), prose("q"),
+        code("three", "from course_lib.a import g"),
+    )  # fmt: skip
+    assert ids(repo) == ["one-machinery", "one", "p", "two", "q", "three"]
+
+
+def test_what_is_shown_in_the_same_cell_is_no_machinery(repo):
+    library(repo, a="def f():\n    return g()\n\n\ndef g():\n    return 1\n")
+    repo.build(code("e", "from course_lib.a import f, g"))
+    assert ids(repo) == ["e"]
+    assert repo.text("e").index("def f") < repo.text("e").index("def g")
+
+
+def test_a_class_comes_whole_with_its_decorators_and_what_its_body_needs(repo):
+    text = (
+        "from dataclasses import dataclass\n\nSIZE = 4\n\n\nclass Base:\n    pass\n\n\n"
+        "@dataclass(frozen=True)\nclass Config(Base):\n    size: int = SIZE\n\n"
+        "    def build(self) -> 'Config':\n        return Config(helper(self.size))\n\n\n"
+        "def helper(n):\n    return n\n"
+    )
+    library(repo, a=text)
+    repo.build(code("e", "from course_lib.a import Config"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: SIZE, Base, helper\n")
+    assert repo.text("e").startswith("@dataclass(frozen=True)\nclass Config(Base):")
+    assert "from dataclasses import dataclass" in repo.text("imports")
+
+
+def test_functions_that_need_each_other_when_called_are_fine(repo):
+    library(repo, a="def top():\n    return odd(4)\n\n\ndef odd(n):\n    return n and even(n - 1)\n"
+            "\n\ndef even(n):\n    return n == 0 or odd(n - 1)\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import top"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even\n")
+
+
+def test_a_class_and_its_helper_stand_in_an_order_that_runs(repo):
+    library(repo, a="def top():\n    return show(C())\n\n\ndef show(c: C):\n    return c\n\n\n"
+            "class C:\n    def __repr__(self):\n        return show(self)\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import top"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: C, show\n")
+
+
+def test_what_hangs_on_a_circle_comes_after_all_of_it(repo):
+    library(repo, a="def top():\n    return first()\n\n\ndef first():\n    return odd()\n\n\n"
+            "def odd():\n    return even()\n\n\ndef even():\n    return odd()\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import top"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even, first\n")
+
+
+def test_a_value_computed_with_a_circle_comes_after_all_of_it(repo):
+    library(repo, a="TOP = odd(3)\n\n\ndef odd(n):\n    return n and even(n - 1)\n\n\n"
+            "def even(n):\n    return n == 0 or odd(n - 1)\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import TOP"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even\n")
+
+
+def test_values_that_need_each_other_are_refused(repo):
+    library(repo, a="TABLE = {'f': f()}\n\n\ndef f():\n    return len(TABLE)\n")
+    err = repo.refuse(code("e", "from course_lib.a import TABLE"))
+    assert said("course_lib/a.py", 1, "e", "circle", "TABLE, f").search(err)
+
+
+def test_classes_that_need_each_other_at_once_are_refused(repo):
+    library(repo, a="class A:\n    x = B\n\n\nclass B:\n    x = A\n")
+    err = repo.refuse(code("e", "from course_lib.a import A"))
+    assert said("course_lib/a.py", 1, "e", "circle", "A, B").search(err)
+
+
+def test_a_folded_embed_cell_holds_everything_in_one_order_that_runs(repo):
+    library(repo, a="class Report:\n    def __str__(self):\n        return table(self)\n\n\n"
+            "def table(report: Report):\n    return 1\n\n\ndef unneeded():\n    pass\n\n\n"
+            "def zero():\n    return 0\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import zero, Report", ' role="folded"'))
+    assert ids(repo) == ["e"]
+    assert repo.cell("e")["metadata"] == FOLDED
+    title, body = repo.text("e").split("\n", 1)
+    assert title == "#@title Machinery: zero, Report, table"
+    assert [part.split("(")[0].split(":")[0] for part in body.split(GAP)] == [
+        "def zero",
+        "class Report",
+        "def table",
+    ]
+
+
+def test_the_localized_constant_speaks_the_notebooks_language(repo):
+    library(repo, text='LANGUAGE = "en"  # localized\n\n\ndef say(texts):\n'
+            "    return texts[LANGUAGE]\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.text import say"))
+    assert bare(repo.text("e-machinery", "en")) == 'LANGUAGE = "en"  # localized'
+    assert bare(repo.text("e-machinery", "ru")) == 'LANGUAGE = "ru"  # localized'
+
+
+def test_a_long_title_names_some_and_counts_the_rest(repo):
+    names = [f"a_long_name_{number:02d}" for number in range(20)]
+    text = "\n\n\n".join(f"def {name}():\n    return 1" for name in names)
+    library(repo, a=f"{text}\n\n\ndef top():\n    return ({', '.join(names)})\n")
+    repo.build(code("e", "from course_lib.a import top"))
+    title = repo.text("e-machinery").split("\n")[0]
+    assert title == f"#@title Machinery: {', '.join(names[:5])} and 15 more"
+    title = repo.text("e-machinery", "ru").split("\n")[0]
+    assert title == f"#@title Служебный код: {', '.join(names[:5])} и ещё 15"
+
+
+# What an embed cell may not be
+
+
+EMBED = "from course_lib.door import check_positive"
+REFUSED = {
+    "other code": (f"{EMBED}\nx = 1", 2, "mixed-embed", "other code beside"),
+    "another import": (f"import math\n{EMBED}", 1, "mixed-embed", "other code beside"),
+    "inside a function": (f"def f():\n    {EMBED}", 1, "mixed-embed", "other code beside"),
+    "a comment": (f"# remark\n{EMBED}", 1, "embed-comment", "# remark"),
+    "a comment behind": (f"{EMBED}  # remark", 1, "embed-comment", "# remark"),
+    "a star": ("from course_lib.door import *", 1, "embed-import", "a star import"),
+    "an alias": (f"{EMBED} as c", 1, "embed-import", "under another name"),
+    "a module": ("import course_lib.door", 1, "embed-import", "a whole course_lib module"),
+    "a package": ("import course_lib", 1, "embed-import", "a whole course_lib module"),
+    "from a package": ("from course_lib import door", 1, "embed-import", "a whole course_lib"),
+    "no such module": ("from course_lib.x import y", 1, "unknown-name", "no module course_lib.x"),
+    "no such name": ("from course_lib.door import y", 1, "unknown-name", "defines no y"),
+    "second of two": (f"{EMBED}\nfrom course_lib.door import y", 2, "unknown-name", "no y"),
+    "twice": ("from course_lib.door import half_turn, half_turn", 1, "twice", "twice in this cell"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "rule", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_an_embed_cell_holds_plain_imports_of_the_library_only(repo, text, line, rule, words):
+    err = repo.refuse(code("e", text))
+    assert said(SOURCE, AFTER + line, "e", rule, words).search(err)
+
+
+def test_an_embed_cell_is_shared_and_has_no_other_role(repo):
+    err = repo.refuse(code_twins("e", EMBED, EMBED))
+    assert said(SOURCE, AFTER + 1, "e", "embed-role", "lang='en'").search(err)
+    err = repo.refuse(code("e", EMBED, ' role="check" exercise="x"'))
+    assert "exercise" in err
+
+
+def test_showing_a_definition_twice_is_refused(repo):
+    err = repo.refuse(code("one", EMBED), code("two", EMBED))
+    assert said(SOURCE, AFTER + 4, "two", "twice", 'already embedded by cell "one"').search(err)
+
+
+def test_showing_what_a_machinery_cell_holds_is_refused_with_where_to_move_it(repo):
+    err = repo.refuse(code("one", "from course_lib.scaling import scale"), code("two", EMBED))
+    assert said(SOURCE, AFTER + 4, "two", "embed-too-late", 'machinery of cell "one"').search(err)
+    assert f'move this import up, above cell "one" (line {AFTER})' in err
+    repo.build(code("two", EMBED), code("one", "from course_lib.scaling import scale"))
+
+
+def test_a_name_of_two_library_modules_is_refused(repo):
+    library(
+        repo,
+        a="def size():\n    return 1\n\n\ndef f():\n    return size()\n",
+        b="SIZE = 1\n\n\ndef size():\n    return 2\n\n\ndef g():\n    return size()\n",
+    )
+    err = repo.refuse(
+        code("one", "from course_lib.a import f"), code("two", "from course_lib.b import g")
+    )
+    assert said(SOURCE, AFTER + 3, "two", "two-definitions", "size of course_lib/b.py:4").search(
+        err
+    )
+    assert "size of course_lib/a.py:1" in err
+
+
+CLASHES = {
+    "a function": ("x = 1\n\ndef scale():\n    pass", 3),
+    "a class": ("class scale:\n    pass", 1),
+    "a variable": ("x = 1\nscale = 2", 2),
+    "a loop": ("for scale in ():\n    pass", 1),
+    "a machinery name": ("check_positive = 1", 1),
+    "an import": ("from math import sqrt as scale", 1),
+    "a walrus": ("if (scale := 1):\n    pass", 1),
+    "a global": ("def f():\n    global scale\n    scale = 1", 1),
+}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("text", "line"), CLASHES.values(), ids=CLASHES.keys())
+def test_a_name_of_the_library_and_of_the_notebook_is_refused(repo, text, line, first):
+    embed = code("e", "from course_lib.scaling import scale")
+    cells = [code("c", text), embed] if first else [embed, code("c", text)]
+    err = repo.refuse(*cells)
+    place = AFTER + line if first else AFTER + 3 + line
+    name = "check_positive" if "check" in text else "scale"
+    assert said(SOURCE, place, "c", "two-definitions", f"{name} is also defined by").search(err)
+
+
+def test_a_local_name_is_no_clash(repo):
+    repo.build(
+        code("e", "from course_lib.scaling import scale"),
+        code("c", "def f(scale):\n    check_positive = scale\n    return check_positive"),
+    )
+
+
+def test_an_import_of_the_library_may_not_be_rebound(repo):
+    err = repo.refuse(code("e", "from course_lib.door import half_turn"), code("c", "math = 3"))
+    assert said(SOURCE, AFTER + 4, "c", "import-clash", "math is also import math").search(err)
+    err = repo.refuse(
+        code("e", "from course_lib.door import half_turn"), code("c", "import cmath as math")
+    )
+    assert said(SOURCE, AFTER + 4, "c", "import-clash", "math is also import math").search(err)
+
+
+def test_importing_the_same_thing_again_is_no_clash(repo):
+    repo.build(code("e", "from course_lib.door import half_turn"), code("c", "import math"))
+
+
+def test_imports_of_two_library_modules_may_not_differ(repo):
+    library(
+        repo,
+        a="import numpy as np\n\n\ndef f():\n    return np\n",
+        b="import jax.numpy as np\n\n\ndef g():\n    return np\n",
+    )
+    err = repo.refuse(code("e", "from course_lib.a import f\nfrom course_lib.b import g"))
+    assert "[import-clash]" in err
+    assert "import jax.numpy as np" in err
+    assert "import numpy as np" in err
+
+
+def test_a_definition_may_not_hide_another_modules_import(repo):
+    library(
+        repo,
+        a="import html\n\n\ndef f():\n    return html\n",
+        b="def html():\n    return 1\n",
+    )
+    err = repo.refuse(code("e", "from course_lib.a import f\nfrom course_lib.b import html"))
+    assert said(SOURCE, AFTER, "e", "two-definitions", "html is defined by course_lib/b").search(
+        err
+    )
+
+
+def test_a_name_that_the_library_nowhere_defines_is_refused_at_its_use(repo):
+    library(repo, a="def f():\n    x = 1\n    return x + missing\n")
+    err = repo.refuse(code("e", "from course_lib.a import f"))
+    assert said("course_lib/a.py", 3, "e", "undefined-name", "f needs missing").search(err)
+
+
+def test_an_annotation_that_the_library_nowhere_defines_is_refused(repo):
+    library(repo, a="def f(x) -> 'Missing':\n    return x\n")
+    err = repo.refuse(code("e", "from course_lib.a import f"))
+    assert said("course_lib/a.py", 1, "e", "undefined-name", "f needs Missing").search(err)
+
+
+def test_a_link_to_a_missing_library_name_is_refused_at_its_use(repo):
+    library(repo, a="from course_lib.door import gone\n\n\ndef f():\n    return gone\n")
+    err = repo.refuse(code("e", "from course_lib.a import f"))
+    assert said("course_lib/a.py", 5, "e", "unknown-name", "defines no gone").search(err)
+
+
+def test_a_module_outside_the_subset_is_refused_when_it_is_needed_only(repo):
+    library(repo, bad="from math import *\n")
+    repo.build(code("e", EMBED))
+    library(repo, good="from course_lib.bad import x\n\n\ndef f():\n    return x\n")
+    err = repo.refuse(code("e", "from course_lib.good import f"))
+    assert said("course_lib/bad.py", 1, "e", "library-subset", "star import").search(err)
+
+
+def test_shown_definitions_must_stand_in_an_order_that_runs(repo):
+    library(repo, a="class A:\n    pass\n\n\nclass B(A):\n    pass\n")
+    err = repo.refuse(code("e", "from course_lib.a import B, A"))
+    assert said(SOURCE, AFTER, "e", "embed-order", "B needs A already").search(err)
+    assert "import A before B" in err
+    repo.build(code("e", "from course_lib.a import A, B"))
+
+
+def test_machinery_that_needs_what_is_shown_below_it_is_refused(repo):
+    library(repo, a="class A:\n    def f(self):\n        return g(self)\n\n\ndef g(a: A):\n"
+            "    return a\n")  # fmt: skip
+    err = repo.refuse(code("e", "from course_lib.a import A"))
+    assert said(SOURCE, AFTER, "e", "embed-order", "g needs A already").search(err)
+    assert 'role="folded"' in err
+    library(repo, a="class A:\n    def f(self):\n        return g(self)\n\n\ndef g(a: 'A'):\n"
+            "    return a\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import A"))
+
+
+def test_an_embed_cell_stands_below_the_imports_cell(repo):
+    repo.source()
+    source = repo.read(SOURCE)
+    repo.write(
+        SOURCE, source.replace('# %% key="imports"', f'{code("e", EMBED)}\n# %% key="imports"')
+    )
+    assert said(SOURCE, 15, "e", "imports-first").search(repo.broken())
+
+
+def test_every_embed_cell_that_is_wrong_is_said(repo):
+    err = repo.refuse(
+        code("one", "from course_lib.x import y"), code("two", "from course_lib.door import z")
+    )
+    assert 'cell "one": [unknown-name]' in err
+    assert 'cell "two": [unknown-name]' in err
