@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from course_build import run
+from course_build import cli, figures, run
 
 LEARNER = sorted(run.ROOT.glob("notebooks/*/*.ipynb"))
 NAMES = [(path.parent.name, path.stem) for path in LEARNER]
@@ -50,6 +50,10 @@ def test_there_are_notebooks_in_every_language():
         path.stem for path in run.ROOT.glob("notebooks/src/*.py")
     }
     assert len(NAMES) == len(languages) * len({name for _, name in NAMES})
+
+
+def test_the_committed_notebooks_are_what_the_sources_render_to(capfd):
+    assert cli.main(["--check"], run.ROOT) == 0, capfd.readouterr().err
 
 
 @each_notebook
@@ -108,6 +112,11 @@ def test_every_figure_says_in_words_what_it_shows(executed, edition, language, n
         alt = output["metadata"].get("image/svg+xml", {}).get("alt", "")
         assert alt, f"{key}: a figure without alt text"
         assert bool(re.search("[а-яё]", alt)) == (language == "ru"), f"{key}: {alt}"
+
+
+@pytest.mark.notebooks
+def test_the_committed_figures_are_what_the_notebooks_show(executed, capfd):
+    assert figures.main(["--check"]) == 0, capfd.readouterr().err
 
 
 @pytest.mark.notebooks
