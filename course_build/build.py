@@ -151,7 +151,7 @@ def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[st
             try:
                 loaded[unit.first.key] = load_reference(unit.first, references)
             except CourseError as error:
-                findings += error.findings
+                findings += error.in_cell(unit.first.key)
     stop_if_broken(findings)
     own = [imported for _, imported in own_imports(units)]
     return Parts(units, embedding, [*own, *embedding.imports], loaded)

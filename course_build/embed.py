@@ -8,7 +8,7 @@ import ast
 import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from course_build.code import comments, parse_code
 from course_build.findings import CourseError, Finding
@@ -83,7 +83,7 @@ def plan_embedding(cells: Sequence[Cell], library: Library) -> Embedding:
         try:
             _embed(cell, requests, library, embedding)
         except CourseError as error:
-            embedding.findings += [replace(f, key=f.key or cell.key) for f in error.findings]
+            embedding.findings += error.in_cell(cell.key)
     return embedding
 
 

@@ -1,7 +1,7 @@
 """What the builder has to say: findings, and the one exception that carries them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class CourseError(Exception):
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = in_reading_order(findings)
         super().__init__("\n".join(str(finding) for finding in self.findings))
+
+    def in_cell(self, key: str) -> list[Finding]:
+        """The findings; those in another file now name the cell that asked for it."""
+        return [replace(finding, key=finding.key or key) for finding in self.findings]
 
 
 def in_reading_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

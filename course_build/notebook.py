@@ -100,12 +100,13 @@ def solve(
 ) -> list[NotebookCell]:
     """The same notebook with every stub replaced by its solution, for the machine to run."""
     solved = solutions(parts.units)
-    return [
-        replace(cell, lines=tuple(_selected(solved[cell.origin.exercise], language, languages)))
-        if cell.origin.role == "stub"
-        else cell
-        for cell in cells
-    ]
+    cells = list(cells)
+    for place, cell in enumerate(cells):
+        if cell.origin.role == "stub":
+            solution = solved[cell.origin.exercise]
+            lines = tuple(_selected(solution, language, languages))
+            cells[place] = replace(cell, lines=lines, origin=solution)
+    return cells
 
 
 def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCell]:
