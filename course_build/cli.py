@@ -5,6 +5,7 @@ an orphan); 2 something is broken or was asked wrongly.
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str], root: Path) -> int:
         findings = error.findings
     except OSError as error:
         message, mend = f"cannot read: {error.strerror}", "make it a readable file"
-        findings = [Finding(str(error.filename), 1, None, "file", message, mend)]
+        where = os.path.relpath(error.filename or root, root)
+        findings = [Finding(where, 1, None, "file", message, mend)]
     _report(findings)
     print(f"\nbroken: {_count(findings)}; nothing was written", file=sys.stderr)
     return BROKEN
@@ -113,7 +115,8 @@ def _confirm(cells: Sequence[str], files: Files, settings: Settings, root: Path)
         texts[path], done = confirm(path, text, key, settings.languages)
         what = f"confirmed in {', '.join(done)}" if done else "was already confirmed"
         lines.append(f"{path}: {key} {what}")
-    write_files(root, {path: text.encode() for path, text in texts.items()})
+    outputs = {path: text.encode() for path, text in texts.items()}
+    write_files(root, {path: outputs[path] for path in changed_files(root, outputs)})
     print("\n".join(lines))
     return DONE
 

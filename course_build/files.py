@@ -1,5 +1,6 @@
 """The builder's edges: reading the repository, and writing all of the notebooks or none."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ def changed_files(root: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         try:
             if (root / path).read_bytes() != data:
                 changed[path] = "differs"
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             changed[path] = "missing"
     return changed
 
@@ -49,45 +50,50 @@ def _is_hidden(path: Path) -> bool:
 
 def write_files(root: Path, files: Mapping[str, bytes]) -> None:
     """Write every file or none: all are first written beside their places, then moved there."""
-    moves: list[tuple[Path, Path]] = []
+    targets = {root / path: data for path, data in files.items()}
     try:
-        for path, data in files.items():
-            moves.append(_write_beside(root / path, data))
-        _move_all(moves)
+        for target, data in targets.items():
+            _write(_beside(target), data, like=target)
+        _move_all(targets)
     except OSError as error:
         where = os.path.relpath(error.filename or root, root)
         message = f"cannot write: {error.strerror or error}"
-        mend = "make the folder writable; nothing was changed"
+        mend = "make it possible to write there; nothing was changed"
         raise CourseError([Finding(where, 1, None, "write", message, mend)]) from error
     finally:
-        for beside, _ in moves:
-            beside.unlink(missing_ok=True)
+        for target in targets:
+            with contextlib.suppress(OSError):
+                _beside(target).unlink(missing_ok=True)
 
 
-def _write_beside(target: Path, data: bytes) -> tuple[Path, Path]:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.{os.getpid()}{WRITING}")
-    with open(beside, "wb") as file:
+def _beside(target: Path) -> Path:
+    """Where a file waits, on the same disk, until all can be moved; hidden from Jupyter."""
+    return target.with_name(f".{target.name}.{os.getpid()}{WRITING}")
+
+
+def _write(path: Path, data: bytes, *, like: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    if target.exists():
-        os.chmod(beside, target.stat().st_mode & 0o777)
-    return beside, target
+    if like.exists():
+        path.chmod(like.stat().st_mode & 0o777)
 
 
-def _move_all(moves: list[tuple[Path, Path]]) -> None:
+def _move_all(targets: Iterable[Path]) -> None:
     """Move every file to its place; if one cannot go, put the earlier ones back."""
-    before = {target: target.read_bytes() if target.exists() else None for _, target in moves}
+    before = {target: target.read_bytes() if target.exists() else None for target in targets}
     done: list[Path] = []
     try:
-        for beside, target in moves:
-            os.replace(beside, target)
+        for target in targets:
+            os.replace(_beside(target), target)
             done.append(target)
     except OSError:
         for target in done:
             if before[target] is None:
                 target.unlink()
             else:
-                os.replace(*_write_beside(target, before[target]))
+                _write(_beside(target), before[target], like=target)
+                os.replace(_beside(target), target)
         raise

@@ -1,0 +1,317 @@
+"""The command line: what is chosen, what is said, and how it ends."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_build import cli
+from course_build.findings import CourseError
+from course_build.settings import parse_settings
+
+from .conftest import FRAME, FRAME_LINES, NAME, SETTINGS, SOURCE, code, prose, said, stamp_by_hand
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# Check
+
+
+def test_check_accepts_what_was_just_built_and_writes_nothing(repo):
+    repo.build(prose("p"))
+    before = repo.outputs()
+    ran = repo.run("--check")
+    assert (ran.code, ran.out, ran.err) == (0, "2 notebooks are up to date\n", "")
+    assert repo.outputs() == before
+
+
+def test_check_names_what_is_missing_and_what_differs(repo):
+    repo.build()
+    (repo.root / f"notebooks/en/{NAME}.ipynb").unlink()
+    path = repo.root / f"notebooks/ru/{NAME}.ipynb"
+    path.write_bytes(path.read_bytes() + b" ")
+    ran = repo.run("--check")
+    assert ran.code == 1
+    assert f"notebooks/en/{NAME}.ipynb: missing; run: python build_notebooks.py\n" in ran.err
+    assert f"notebooks/ru/{NAME}.ipynb: differs; run: python build_notebooks.py\n" in ran.err
+    assert not (repo.root / f"notebooks/en/{NAME}.ipynb").exists()
+
+
+def test_check_needs_no_solved_notebooks(repo):
+    repo.build()
+    for path in repo.outputs():
+        if path.startswith("build/"):
+            (repo.root / path).unlink()
+    assert repo.run("--check").code == 0
+
+
+def test_check_of_a_stale_translation_is_work_to_do(repo):
+    repo.build(prose("p"))
+    repo.write(SOURCE, repo.read(SOURCE).replace("Some words.", "Other words."))
+    ran = repo.run("--check")
+    assert ran.code == 1
+    assert "[stale-twin]" in ran.err
+    assert f"notebooks/en/{NAME}.ipynb: differs" in ran.err
+    assert f"notebooks/ru/{NAME}.ipynb: differs" not in ran.err
+
+
+def test_check_of_a_broken_source_is_broken(repo):
+    repo.build()
+    repo.source(code("x", "x = ("))
+    assert repo.run("--check").code == 2
+
+
+def test_check_sees_a_change_in_the_library(repo):
+    repo.build(code("e", "from course_lib.scaling import scale"))
+    path = "course_lib/door.py"
+    repo.write(path, repo.read(path).replace("is not positive", "must be positive"))
+    assert repo.run("--check").code == 1
+
+
+# Choosing
+
+
+@pytest.mark.parametrize("name", ["3", "03", NAME])
+def test_one_module_can_be_chosen_by_number_or_name(repo, name):
+    repo.source(name="module_04_other")
+    repo.source()
+    assert repo.run("--module", name, "--lang", "ru").code == 0
+    assert sorted(repo.outputs()) == [
+        f"build/solved/ru/{NAME}.ipynb",
+        f"notebooks/ru/{NAME}.ipynb",
+    ]
+
+
+def test_several_modules_and_languages_can_be_chosen(repo):
+    for name in ("module_04_other", "module_30_more", NAME):
+        repo.source(name=name)
+    assert repo.run("--module", "3", "4", "--lang", "ru", "en").code == 0
+    assert len(repo.outputs()) == 8
+    assert not any("module_30" in path for path in repo.outputs())
+
+
+def test_a_broken_module_does_not_stop_another_that_was_chosen(repo):
+    repo.source(code("x", "x = ("), name="module_04_bad")
+    repo.source()
+    assert repo.run("--module", "3").code == 0
+    assert repo.run("--module", "4").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--module", "9"), f"there is no module '9'\n    -> choose from {NAME}"),
+        (("--module", "toy"), "there is no module 'toy'"),
+        (("--lang", "de"), "there is no language 'de'\n    -> choose from en, ru"),
+        (("confirm", "begin"), "'begin' is not MODULE:KEY"),
+        (("confirm", "9:begin"), "there is no module '9'"),
+    ],
+)
+def test_what_is_not_there_cannot_be_chosen(repo, arguments, words):
+    repo.source()
+    ran = repo.run(*arguments)
+    assert ran.code == 2
+    assert f"build_notebooks.py:1: [usage]\n    {words}" in ran.err
+    assert repo.outputs() == {}
+
+
+@pytest.mark.parametrize("arguments", [["--check", "--preview"], ["--what"], ["confirm"], ["x"]])
+def test_a_command_that_is_not_understood_is_broken(repo, arguments):
+    with pytest.raises(SystemExit) as ended:
+        repo.run(*arguments)
+    assert ended.value.code == 2
+
+
+def test_no_sources_at_all_is_an_error(repo):
+    ran = repo.run()
+    assert ran.code == 2
+    assert "there is not one source in notebooks/src" in ran.err
+    assert repo.run("--check").code == 2
+
+
+@pytest.mark.parametrize("name", ["notes", "module_3_toy", "module_03_Toy", "module_03", "x_03_y"])
+def test_a_source_has_a_modules_name(repo, name):
+    repo.source(name=name)
+    assert said(f"notebooks/src/{name}.py", 1, None, "source-name", name).search(repo.broken())
+
+
+def test_a_number_belongs_to_one_module(repo):
+    repo.source(name="module_03_another")
+    err = repo.refuse()
+    assert said(SOURCE, 1, None, "source-name", "module_03_another.py has the same").search(err)
+
+
+def test_a_source_that_is_a_folder_is_named(repo):
+    repo.source()
+    (repo.root / "notebooks/src/module_04_x.py").mkdir()
+    ran = repo.run()
+    assert ran.code == 2
+    assert "module_04_x.py:1: [file]\n    cannot read: Is a directory" in ran.err
+
+
+# Confirm
+
+
+def stale(repo, *keys):
+    """A source in which the English of these keys has changed."""
+    cells = [prose(key, f"Words of {key}.") for key in keys]
+    repo.source(*(cell.replace("Words of", "New words of") for cell in cells))
+
+
+def test_confirming_makes_the_check_green_and_changes_the_stamp_only(repo):
+    stale(repo, "p")
+    before = repo.read(SOURCE)
+    assert repo.run().code == 1
+    ran = repo.run("confirm", "3:p")
+    assert (ran.code, ran.out) == (0, f"{SOURCE}: p confirmed in ru\n")
+    after = repo.read(SOURCE)
+    changed = [(a, b) for a, b in zip(before.split("\n"), after.split("\n"), strict=True) if a != b]
+    [(old, new)] = changed
+    assert old[:-10] == new[:-10] == '# %% [markdown] lang="ru" key="p" en='
+    assert repo.run().code == 0
+
+
+def test_several_cells_are_confirmed_at_once_and_only_those(repo):
+    stale(repo, "p", "q", "r")
+    assert repo.run("confirm", "3:p", f"{NAME}:r").code == 0
+    ran = repo.run()
+    assert ran.err.count("[stale-twin]") == 1
+    assert 'cell "q"' in ran.err
+
+
+def test_confirming_gives_a_first_stamp(repo):
+    english, russian = prose("p").split("\n\n")
+    repo.source(english + "\n\n" + re.sub(r' en="\w+"', "  ", russian))
+    assert 'key="p"  \n' in repo.read(SOURCE)
+    assert repo.run("confirm", "3:p").code == 0
+    assert f'key="p" en="{stamp_by_hand("Some words.")}"\n' in repo.read(SOURCE)
+    assert repo.run().code == 0
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '# %% [markdown] en="00000000" lang="ru" key="p"',
+        "# %% [markdown] lang='ru' en='00000000' key='p'",
+        '# %% [markdown] lang="ru" key="p" en = "00000000"',
+    ],
+)
+def test_a_stamp_is_found_wherever_it_stands(repo, header):
+    english = prose("p").split("\n\n")[0]
+    repo.source(f'{english}\n\n{header}\nr"""\nСлова.\n"""\n')
+    assert repo.run().code == 1
+    assert repo.run("confirm", "3:p").code == 0
+    assert repo.run().code == 0
+    assert "00000000" not in repo.read(SOURCE)
+
+
+def test_what_is_confirmed_already_is_left_alone(repo):
+    repo.source(prose("p"))
+    before = (repo.root / SOURCE).stat().st_mtime_ns
+    ran = repo.run("confirm", "3:p")
+    assert (ran.code, ran.out) == (0, f"{SOURCE}: p was already confirmed\n")
+    assert (repo.root / SOURCE).stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("key", ["nothing", "x"])
+def test_a_cell_without_translation_cannot_be_confirmed(repo, key):
+    repo.source(code("x", "x = 1"), prose("notes"))
+    ran = repo.run("confirm", f"3:{key}")
+    assert ran.code == 2
+    assert f"{SOURCE}:1: [unknown-key]\n" in ran.err
+    assert "choose one of " in ran.err
+    assert "notes" in ran.err or "title" in ran.err
+
+
+def test_one_unknown_key_confirms_nothing(repo):
+    stale(repo, "p")
+    before = repo.read(SOURCE)
+    assert repo.run("confirm", "3:p", "3:nothing").code == 2
+    assert repo.read(SOURCE) == before
+
+
+def test_confirming_works_in_a_source_that_is_broken_elsewhere(repo):
+    stale(repo, "p")
+    repo.write(SOURCE, repo.read(SOURCE) + "\n" + code("x", "x = ("))
+    assert repo.run("confirm", "3:p").code == 0
+
+
+# Settings
+
+
+SETTINGS_REFUSED = {
+    "not TOML": ("[tool.course", "not valid TOML"),
+    "no table": ("", "languages must be a list"),
+    "no languages": (SETTINGS.replace('"en", "ru"', ""), "languages must be a list"),
+    "a word": (SETTINGS.replace('["en", "ru"]', '"en"'), "languages must be a list"),
+    "twice": (SETTINGS.replace('"ru"', '"en"'), "languages must be a list"),
+    "a number": (SETTINGS.replace('"ru"', "1"), "languages must be a list"),
+    "not a code": (SETTINGS.replace('"ru"', '"../x"'), "languages must be a list"),
+    "no words": (SETTINGS.replace('"ru"', '"de"'), "no words for the language 'de'"),
+    "a slug": (SETTINGS.replace('repository = ""', 'repository = "owner"'), "owner/name"),
+    "a slug's type": (SETTINGS.replace('repository = ""', "repository = 1"), "owner/name"),
+    "a branch": (SETTINGS.replace('"main"', '""'), "branch must be"),
+    "a branch's type": (SETTINGS.replace('"main"', "1"), "branch must be"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), SETTINGS_REFUSED.values(), ids=SETTINGS_REFUSED.keys())
+def test_settings_that_cannot_be_obeyed_are_refused(text, words):
+    with pytest.raises(CourseError, match=rf"pyproject\.toml:1: \[settings\]\n.*{words}"):
+        parse_settings(text)
+
+
+def test_the_first_language_is_the_source_language(repo):
+    settings = parse_settings(SETTINGS)
+    assert (settings.languages, settings.repository, settings.branch) == (("en", "ru"), "", "main")
+    repo.write("pyproject.toml", SETTINGS.replace('"en", "ru"', '"ru", "en"'))
+    repo.source()
+    assert "[unknown-attribute]\n    unknown attribute 'en'" in repo.broken()
+
+
+def test_missing_settings_are_named(repo):
+    (repo.root / "pyproject.toml").unlink()
+    ran = repo.run()
+    assert ran.code == 2
+    assert "there is no pyproject.toml" in ran.err
+
+
+# The script
+
+
+def test_help_says_what_there_is_and_how_it_ends(repo):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"], repo.root)
+    assert ended.value.code == 0
+    said_by_help = repo.capsys.readouterr().out
+    for words in ("--check", "--preview", "--module", "--lang", "confirm", "exit codes: 0 done"):
+        assert words in said_by_help
+
+
+def test_the_script_works_from_any_folder_and_hands_on_the_exit_code():
+    ran = subprocess.run(
+        [sys.executable, ROOT / "build_notebooks.py", "--module", "99"],
+        capture_output=True, text=True, check=False, cwd="/",
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "there is no module '99'" in ran.stderr
+
+
+def test_without_its_requirements_the_script_says_what_to_install():
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", ROOT / "build_notebooks.py"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "is not installed here" in ran.stderr
+    assert "make notebooks" in ran.stderr
+
+
+def test_exit_codes_are_the_promised_ones():
+    assert (cli.DONE, cli.WORK, cli.BROKEN) == (0, 1, 2)
+
+
+def test_the_frame_of_these_tests_is_what_they_take_it_for():
+    assert FRAME.count("\n") + 1 == FRAME_LINES
