@@ -1,0 +1,2866 @@
+# %% [markdown] lang="en" key="title"
+r"""
+# Module 3. The basic Transformer
+
+The models you talk to are built from refinements of the block made here. You will build one yourself, from a dot product to a small language model that trains in seconds, and you will check each step instead of trusting it.
+
+**By the end you can** write masked attention from memory, say what every tensor's shape is and why, recognise the classic silent bugs by their symptoms, and tell which test would have caught each one.
+"""
+
+# %% [markdown] lang="ru" key="title" en="f91810d2"
+r"""
+# Модуль 3. Базовый Transformer
+
+Модели, с которыми вы разговариваете, собраны из усовершенствованных вариантов блока, который мы здесь построим. Вы соберёте его сами: от скалярного произведения до маленькой языковой модели, которая обучается за секунды, — и каждый шаг не примете на веру, а проверите.
+
+**К концу модуля вы сможете** написать внимание с маской по памяти, назвать форму каждого тензора и объяснить её, узнать классические тихие ошибки по симптомам и сказать, какая проверка поймала бы каждую.
+"""
+
+# %% [markdown] lang="en" key="before-you-start"
+r"""
+**Before you start.** A processor is enough; no graphics card is used. Running everything takes under a minute, reading with the exercises about three hours. You need Python, matrix multiplication and the idea of a gradient.
+
+Cells titled *Machinery* are folded: argument checks, drawing, the insides of *contracts* (section 4 explains them). Nothing you must know is hidden there.
+"""
+
+# %% [markdown] lang="ru" key="before-you-start" en="7d7cbef9"
+r"""
+**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение с упражнениями — около трёх часов. Понадобятся Python, умножение матриц и представление о градиенте.
+
+Ячейки с заголовком «Служебный код» свёрнуты: там проверки аргументов, рисование и внутренности *контрактов* (о них — раздел 4). Ничего обязательного в них не спрятано.
+"""
+
+# %% [markdown] lang="en" key="setup-ask"
+r"""
+## 0. A workbench you can trust
+
+The first cell installs only what is missing. In an environment that has everything, Colab included, it does nothing and needs no network.
+"""
+
+# %% [markdown] lang="ru" key="setup-ask" en="0231dfa6"
+r"""
+## 0. Рабочее место, которому можно верить
+
+Первая ячейка устанавливает лишь то, чего не хватает. Там, где всё уже есть — например, в Colab, — она не делает ничего и обходится без сети.
+"""
+
+# %% key="setup"
+import importlib.util
+import subprocess
+import sys
+
+wanted = ("torch", "numpy", "matplotlib")
+missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+if missing:
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
+print("pip install:", " ".join(missing) or "-")
+
+# %% key="imports" role="imports"
+import math
+import random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+# %% key="parameters" tags=["parameters"]
+seed = 18
+steps = 121
+random_steps = 150
+
+# %% [markdown] lang="en" key="determinism-ask"
+r"""
+A claim that changes from run to run cannot be checked. So the next cell fixes the seed, keeps to one thread (the order of additions changes the last digits) and asks PyTorch for deterministic algorithms only.
+"""
+
+# %% [markdown] lang="ru" key="determinism-ask" en="9d86cbea"
+r"""
+Утверждение, которое меняется от запуска к запуску, проверить нельзя. Поэтому следующая ячейка задаёт зерно генератора, оставляет один поток (порядок сложений меняет последние цифры) и разрешает PyTorch только детерминированные алгоритмы.
+"""
+
+# %% key="determinism"
+torch.manual_seed(seed)
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+torch.set_printoptions(precision=4, sci_mode=False)
+print(f"torch {torch.__version__} | device cpu | seed {seed}")
+
+# %% [markdown] lang="en" key="reference-ask"
+r"""
+### The numbers we promise in advance
+
+Expected values must not come from the code under test. The folded cell below holds them as text: a small program computed them with nothing but Python floats, and a second one, in 50-digit arithmetic, agrees with each to a few units in the last place.
+
+Before any number is used, its text must hash to the published digest. That catches accidents, though not a forger who changes both.
+"""
+
+# %% [markdown] lang="ru" key="reference-ask" en="7f8cdfd1"
+r"""
+### Числа, обещанные заранее
+
+Ожидаемые значения не должны браться из проверяемого кода. Свёрнутая ячейка ниже хранит их как текст: их вычислила маленькая программа на одних числах Python, а вторая, в арифметике с 50 знаками, подтвердила каждое с точностью до нескольких единиц последнего разряда.
+
+Прежде чем использовать хотя бы одно число, мы сверяем отпечаток текста с опубликованным. Это ловит случайности, но не подделку, где изменены оба.
+"""
+
+# %% key="reference-json" role="reference" reference="module_03"
+from course_lib.reference import reference_json, reference_sha256
+
+REFERENCE_JSON = reference_json("module_03")
+REFERENCE_SHA256 = reference_sha256("module_03")
+
+# %% key="reference-reader" role="folded"
+from course_lib.reference import read_reference
+
+# %% key="reference-use"
+reference = read_reference(REFERENCE_JSON, REFERENCE_SHA256)
+assert reference["schema_version"] == 1
+print(REFERENCE_SHA256)
+print(*sorted(reference), sep=", ")
+
+# %% [markdown] lang="en" key="reference-say"
+r"""
+The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool will be useful all the way down: a way to show that a wrong call *fails*, with its message, without stopping the notebook.
+"""
+
+# %% [markdown] lang="ru" key="reference-say" en="2ba28929"
+r"""
+Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. До самого конца пригодится и ещё один маленький инструмент: он покажет, что неверный вызов *падает* и с каким сообщением, но блокнот не остановит.
+"""
+
+# %% key="expect-raises"
+from course_lib.report import expect_raises
+
+# %% key="expect-raises-use"
+edited = REFERENCE_JSON.replace("2.5", "2.6")
+print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
+
+# %% [markdown] lang="en" key="expect-raises-say"
+r"""
+One digit was changed, and the reader refused the text. The workbench is ready, and the subject can begin.
+"""
+
+# %% [markdown] lang="ru" key="expect-raises-say" en="582b48f7"
+r"""
+Изменилась одна цифра — и текст отвергнут. Рабочее место готово, переходим к делу.
+"""
+
+# %% [markdown] lang="en" key="lookup-ask"
+r"""
+## 1. Attention is a soft lookup
+
+A dictionary lookup compares your query with every key and returns the value of the one that matches. Attention does the same, but softly: it compares, turns the comparisons into shares that add up to one, and returns the *mixture* of all values in those shares.
+
+One example will stay with us: three tokens (pieces of text, here words), `sun`, `moon` and `eclipse`, each with a query, a key and a value of two numbers.
+"""
+
+# %% [markdown] lang="ru" key="lookup-ask" en="e81ab787"
+r"""
+## 1. Внимание — это мягкий поиск
+
+Поиск в словаре сравнивает запрос с каждым ключом и возвращает значение того, который совпал. Внимание делает то же, но мягко: сравнивает, превращает сравнения в доли с суммой единица и возвращает *смесь* всех значений в этих долях.
+
+Один пример останется с нами надолго: три токена (кусочка текста, здесь — слова) `солнце`, `луна` и `затмение`, у каждого запрос, ключ и значение из двух чисел.
+"""
+
+# %% key="example-vectors"
+example = reference["attention"]
+q, k, v = (torch.tensor(example[name], dtype=torch.float64) for name in ("q", "k", "v"))
+print("q = k =", q.tolist())
+print("v =", v.tolist())
+
+# %% [markdown] lang="en" key="example-vectors-say"
+r"""
+Read the columns of `q` and `k` as two features: "has to do with the sun", "has to do with the moon". The sun has the first, the moon the second, an eclipse both. Queries equal keys here only to keep the arithmetic in your head; in a model they come from two different learned matrices.
+"""
+
+# %% [markdown] lang="ru" key="example-vectors-say" en="e18c0a51"
+r"""
+Столбцы `q` и `k` читайте как два признака: «про солнце» и «про луну». У солнца есть первый, у луны — второй, у затмения — оба. Запросы здесь равны ключам только затем, чтобы всё считалось в уме; в модели их вычисляют с помощью двух разных обучаемых матриц.
+"""
+
+# %% [markdown] lang="en" key="scores-ask"
+r"""
+### Matching: does this key answer this query?
+
+The match of query $i$ and key $j$ is their dot product, large when the same features are large in both:
+
+$$m_{ij} = \sum_{c=1}^{d_k} q_{ic}\, k_{jc}.$$
+
+Before you run the loop, predict the nine numbers.
+"""
+
+# %% [markdown] lang="ru" key="scores-ask" en="29e2ec56"
+r"""
+### Совпадение: отвечает ли ключ на запрос?
+
+Мера совпадения запроса $i$ и ключа $j$ — их скалярное произведение; оно велико, когда у обоих велики одни и те же признаки:
+
+$$m_{ij} = \sum_{c=1}^{d_k} q_{ic}\, k_{jc}.$$
+
+Прежде чем запустить цикл, предскажите все девять чисел.
+"""
+
+# %% key="scores-loop"
+matches_loop = torch.zeros(3, 3, dtype=torch.float64)
+for i in range(3):
+    for j in range(3):
+        matches_loop[i, j] = sum(q[i, c] * k[j, c] for c in range(2))
+print(matches_loop)
+
+# %% key="scores-matrix"
+matches = q @ k.T
+print((matches - matches_loop).abs().max().item())
+assert torch.equal(matches, matches_loop)
+
+# %% [markdown] lang="en" key="scores-say"
+r"""
+Row $i$ belongs to the token that asks, column $j$ to the token that is asked. The eclipse matches itself with 2 and each of the others with 1. The whole table is one matrix product, $QK^\top$, equal to the loop to the last bit: small whole numbers are exact in floating point, elsewhere we shall compare with a tolerance.
+"""
+
+# %% [markdown] lang="ru" key="scores-say" en="482584f2"
+r"""
+Строка $i$ принадлежит тому, кто спрашивает, столбец $j$ — тому, кого спрашивают. Затмение совпадает с собой на 2, а с остальными — на 1. Вся таблица — одно матричное произведение $QK^\top$, равное циклу до последнего бита: небольшие целые числа в арифметике с плавающей точкой точны, в остальных случаях будем сравнивать с допуском.
+"""
+
+# %% [markdown] lang="en" key="softmax-ask"
+r"""
+### Weights: scores become shares
+
+Divided by $\sqrt{d_k} = \sqrt2$, the matches are called *scores*, $s_{ij}$; section 2 shows why. We want positive shares with sum one, and a larger score must give a larger share. The softmax does this in every row:
+
+$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{m} e^{s_{im}}}.$$
+"""
+
+# %% [markdown] lang="ru" key="softmax-ask" en="ad367105"
+r"""
+### Веса: оценки становятся долями
+
+Совпадения, делённые на $\sqrt{d_k} = \sqrt2$, называют *оценками* $s_{ij}$; зачем делить, покажет раздел 2. Нужны положительные доли с суммой единица, причём большей оценке — большая доля. Это делает softmax в каждой строке:
+
+$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{m} e^{s_{im}}}.$$
+"""
+
+# %% key="softmax-by-hand"
+scores = matches / math.sqrt(2)
+exponents = torch.exp(scores)
+weights = exponents / exponents.sum(dim=-1, keepdim=True)
+print(weights)
+print(weights.sum(dim=-1))
+
+# %% [markdown] lang="en" key="softmax-say"
+r"""
+Each row sums to 1: every token spends exactly one unit of attention. The eclipse (last row) gives about half of it to itself and a quarter to each of the others. Now the same along the wrong axis: the shapes fit just as well.
+"""
+
+# %% [markdown] lang="ru" key="softmax-say" en="7f122e3e"
+r"""
+Сумма каждой строки равна 1: любой токен тратит ровно одну единицу внимания. Затмение (последняя строка) отдаёт около половины себе и по четверти остальным. Теперь то же вдоль неверной оси: формы сходятся ничуть не хуже.
+"""
+
+# %% key="softmax-axis"
+over_queries = torch.softmax(scores, dim=0)
+print(over_queries.sum(dim=-1))
+assert torch.allclose(torch.softmax(scores, dim=-1), weights)
+
+# %% [markdown] lang="en" key="softmax-axis-say"
+r"""
+Along the queries (`dim=0`) the eclipse spends 1.31 units and the others 0.85: nobody complains, and the model is wrong. The axis of the softmax is always the axis of the keys.
+"""
+
+# %% [markdown] lang="ru" key="softmax-axis-say" en="d2c6a654"
+r"""
+Вдоль запросов (`dim=0`) затмение тратит 1,31 единицы, а остальные по 0,85: никто не возражает, а модель неверна. Ось softmax — это всегда ось ключей.
+"""
+
+# %% [markdown] lang="en" key="output-ask"
+r"""
+### Output: a mixture of values
+
+The last step spends the shares: output $i$ is the average of all values, weighted by row $i$.
+
+$$o_i = \sum_j w_{ij}\, v_j \qquad\text{or}\qquad O = WV.$$
+"""
+
+# %% [markdown] lang="ru" key="output-ask" en="b4555344"
+r"""
+### Выход: смесь значений
+
+На последнем шаге доли тратятся: выход $i$ — взвешенное среднее всех значений, а веса берутся из строки $i$.
+
+$$o_i = \sum_j w_{ij}\, v_j \qquad\text{или}\qquad O = WV.$$
+"""
+
+# %% key="output-matrix"
+output = weights @ v
+print(output)
+assert (v.min(dim=0).values <= output).all() and (output <= v.max(dim=0).values).all()
+
+# %% [markdown] lang="en" key="output-say"
+r"""
+An average never leaves the range of what it averages, and the assertion checks just that, column by column. This is the whole idea of attention in three lines: compare, normalise, mix. Everything else in the module is about doing these three things safely.
+"""
+
+# %% [markdown] lang="ru" key="output-say" en="ed956a73"
+r"""
+Среднее никогда не выходит за пределы того, что усредняется; именно это и проверено здесь, столбец за столбцом. Вот и вся идея внимания в трёх строках: сравнить, нормировать, смешать. Остальная часть модуля — о том, как делать эти три вещи надёжно.
+"""
+
+# %% [markdown] lang="en" key="projections-ask"
+r"""
+### Where queries, keys and values come from
+
+Every token arrives as one vector $x$. Three learned matrices look at it in three roles: what am I looking for, what do I offer for comparison, what do I hand over if I am chosen:
+
+$$q = xW_Q, \qquad k = xW_K, \qquad v = xW_V.$$
+
+Would one matrix for queries and keys be enough? Compare the score tables with their transposes.
+"""
+
+# %% [markdown] lang="ru" key="projections-ask" en="a9ace514"
+r"""
+### Откуда берутся запросы, ключи и значения
+
+Каждый токен приходит в виде одного вектора $x$. Три обучаемые матрицы отводят ему три роли: что я ищу, что предъявляю для сравнения, что отдам, если меня выберут:
+
+$$q = xW_Q, \qquad k = xW_K, \qquad v = xW_V.$$
+
+Хватило бы одной матрицы на запросы и ключи? Сравните каждую таблицу оценок с её же транспонированной.
+"""
+
+# %% key="projections"
+generator = torch.Generator().manual_seed(seed)
+x, w_q, w_k = (torch.randn(3, 3, generator=generator, dtype=torch.float64) for _ in range(3))
+shared = (x @ w_q) @ (x @ w_q).T
+separate = (x @ w_q) @ (x @ w_k).T
+print(shared, separate, sep="\n")
+assert torch.allclose(shared, shared.T) and not torch.allclose(separate, separate.T, atol=0.1)
+
+# %% [markdown] lang="en" key="projections-say"
+r"""
+With one shared matrix the table is symmetric: a pronoun cannot match its noun better than the noun matches the pronoun. Two matrices lift this restriction. Since one sequence plays all three roles, this is called *self-attention*.
+"""
+
+# %% [markdown] lang="ru" key="projections-say" en="252885e7"
+r"""
+С одной общей матрицей таблица симметрична: местоимение не может подходить своему существительному иначе, чем существительное местоимению. Две матрицы снимают это ограничение. Все три роли играет одна и та же последовательность, поэтому это называется *самовниманием*.
+"""
+
+# %% [markdown] lang="en" key="cost-ask"
+r"""
+### What it costs
+
+The table has a row and a column for every token. Double the text, and what happens to the table? Count the pairs and the multiplications for width 64, for three lengths.
+"""
+
+# %% [markdown] lang="ru" key="cost-ask" en="35fef035"
+r"""
+### Сколько это стоит
+
+В таблице по строке и по столбцу на каждый токен. Удвойте текст — что станет с таблицей? Посчитаем пары и умножения при ширине 64 для трёх длин.
+"""
+
+# %% key="attention-cost"
+for length in (512, 1_024, 2_048):
+    pairs = length * length
+    multiplications = 2 * 64 * pairs
+    print(f"{length=:5} {pairs=:9,} {multiplications=:11,}")
+
+# %% [markdown] lang="en" key="attention-cost-say"
+r"""
+Twice the length, four times the pairs. Each pair costs 64 multiplications to compare and 64 more to mix the values; everything else in a layer grows in proportion to the length. Where the square begins to matter is a question for measurement, and Module 4 measures it.
+"""
+
+# %% [markdown] lang="ru" key="attention-cost-say" en="05ddf1f7"
+r"""
+Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины квадрат становится важен, надо измерять, и модуль 4 это измерит.
+"""
+
+# %% [markdown] lang="en" key="scaling-ask"
+r"""
+## 2. Why divide by the square root of $d_k$?
+
+Suppose the numbers in $q$ and $k$ are independent, with mean 0 and variance 1. Each product $q_c k_c$ then has variance 1 too, and variances of independent terms add up:
+
+$$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
+
+With 64 features a typical score is $\sqrt{64} = 8$ away from zero. Dividing by $\sqrt{d_k}$ brings the variance back to 1. That is a claim about numbers, so let us measure it.
+"""
+
+# %% [markdown] lang="ru" key="scaling-ask" en="2720d179"
+r"""
+## 2. Зачем делить на корень из $d_k$?
+
+Пусть числа в $q$ и $k$ независимы, со средним 0 и дисперсией 1. Тогда у каждого произведения $q_c k_c$ дисперсия тоже 1, а дисперсии независимых слагаемых складываются:
+
+$$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
+
+При 64 признаках типичная оценка отстоит от нуля на $\sqrt{64} = 8$. Деление на $\sqrt{d_k}$ возвращает дисперсию к 1. Это утверждение о числах — значит, его можно измерить.
+"""
+
+# %% key="score-variance"
+from course_lib.scaling import score_variance
+
+# %% key="score-variance-use"
+promise = reference["scaling_experiment"]
+unscaled, scaled = score_variance(promise["d_k"], promise["samples"], seed=promise["seed"])
+print(f"{unscaled=:.2f} {scaled=:.3f}")
+assert abs(unscaled / promise["unscaled_variance_target"] - 1) < promise["relative_tolerance"]
+assert abs(scaled / promise["scaled_variance_target"] - 1) < promise["relative_tolerance"]
+
+# %% [markdown] lang="en" key="score-variance-say"
+r"""
+Over 50,000 random pairs the variance is within 8 % of the theory, before and after scaling. One width could be luck, so the picture repeats the experiment for eight widths. Look for two things: the slope of the upper line, and the flatness of the lower one.
+"""
+
+# %% [markdown] lang="ru" key="score-variance-say" en="5d9f719e"
+r"""
+Дисперсия, измеренная по 50 000 случайных пар, отличается от теории меньше чем на 8 % — и до деления, и после. С одной шириной могло и повезти, поэтому на рисунке опыт повторён для восьми. Обратите внимание на две вещи: наклон верхней линии и горизонтальность нижней.
+"""
+
+# %% key="variance-data"
+widths = [2**power for power in range(1, 9)]
+variances = [score_variance(width, 4_000, seed=seed) for width in widths]
+
+# %% key="drawing" role="folded"
+from course_lib.plots.show import show_figure
+from course_lib.plots.variance import draw_variance
+
+# %% lang="en" key="variance-figure"
+figure = draw_variance(
+    widths,
+    [unscaled for unscaled, _ in variances],
+    [scaled for _, scaled in variances],
+    title="Variance of attention scores",
+    x_label="key width d_k",
+    y_label="variance",
+    series_labels=("q · k", "q · k / √d_k"),
+    theory_labels=("theory: d_k", "theory: 1"),
+)
+show_figure(
+    figure,
+    name="variance",
+    alt="Log-log plot of score variance against key width from 2 to 256: unscaled scores climb "
+    "along the line d_k, scaled scores stay on the line 1.",
+)
+
+# %% lang="ru" key="variance-figure" en="ce60044e"
+figure = draw_variance(
+    widths,
+    [unscaled for unscaled, _ in variances],
+    [scaled for _, scaled in variances],
+    title="Дисперсия оценок внимания",
+    x_label="ширина ключа d_k",
+    y_label="дисперсия",
+    series_labels=("q · k", "q · k / √d_k"),
+    theory_labels=("теория: d_k", "теория: 1"),
+)
+show_figure(
+    figure,
+    name="variance",
+    alt="Дисперсия оценок при ширине ключа от 2 до 256, обе оси логарифмические: без деления "
+    "оценки растут вдоль прямой d_k, после деления остаются на прямой 1.",
+)
+
+# %% [markdown] lang="en" key="variance-say"
+r"""
+The upper line has slope 1: variance is proportional to $d_k$. The lower one is flat at 1, so the scale does its work at every width.
+"""
+
+# %% [markdown] lang="ru" key="variance-say" en="6dee9438"
+r"""
+У верхней линии наклон 1: дисперсия пропорциональна $d_k$. Нижняя горизонтальна на уровне 1: деление делает своё дело при любой ширине.
+"""
+
+# %% [markdown] lang="en" key="saturation-ask"
+r"""
+### Break it: what large scores do
+
+Why does a variance of 64 hurt? Because the softmax exponentiates differences. Take 1,000 random queries, 16 random keys of width 64, and ask how much of its attention an average query gives to its favourite key. An even split would give $1/16$.
+"""
+
+# %% [markdown] lang="ru" key="saturation-ask" en="ddc9ada7"
+r"""
+### Сломаем: что делают большие оценки
+
+Чем плоха дисперсия 64? Тем, что softmax берёт экспоненту от разностей. Возьмём 1000 случайных запросов, 16 случайных ключей ширины 64 и посмотрим, какую долю внимания запрос в среднем отдаёт любимому ключу. При дележе поровну вышло бы $1/16$.
+"""
+
+# %% key="saturation"
+generator = torch.Generator().manual_seed(seed)
+queries = torch.randn(1_000, 64, generator=generator, dtype=torch.float64)
+keys = torch.randn(16, 64, generator=generator, dtype=torch.float64)
+even_split = 1 / 16
+for divisor in (1.0, math.sqrt(64)):
+    shares = torch.softmax(queries @ keys.T / divisor, dim=-1)
+    favourite = shares.max(dim=-1).values.mean().item()
+    print(f"{divisor=:.0f} {favourite=:.2f} {even_split=:.2f}")
+
+# %% [markdown] lang="en" key="saturation-say"
+r"""
+Without the division 83 % of the attention goes to one key before anything has been learned; with it, 23 %. What does that do to learning? Measure the gradient that reaches each query, for the unluckiest tenth and the luckiest tenth of them.
+"""
+
+# %% [markdown] lang="ru" key="saturation-say" en="4b2b60d5"
+r"""
+Без деления 83 % внимания достаётся одному ключу ещё до всякого обучения, с делением — 23 %. Как это скажется на обучении? Измерим градиент, который доходит до каждого запроса, — у самой невезучей и у самой везучей десятой части.
+"""
+
+# %% key="saturation-gradient"
+for divisor in (1.0, math.sqrt(64)):
+    asked = queries.clone().requires_grad_()
+    mixed = torch.softmax(asked @ keys.T / divisor, dim=-1) @ keys
+    sizes = torch.autograd.grad(mixed.sum(), asked)[0].norm(dim=-1)
+    low, high = (sizes.quantile(share).item() for share in (0.1, 0.9))
+    print(f"{divisor=:.0f} {low=:.3f} {high=:.1f} {high / low=:.0f}")
+
+# %% [markdown] lang="en" key="saturation-gradient-say"
+r"""
+Saturation does not make every gradient small; it makes them wild. Some queries learn nothing while others lurch, a thousandfold apart; scaled, the two tenths differ about twofold. And nothing crashes in either case: a missing scale is our first *silent bug*.
+"""
+
+# %% [markdown] lang="ru" key="saturation-gradient-say" en="abf42308"
+r"""
+Насыщение не просто уменьшает градиенты, а делает их дикими. Одни запросы не учатся вовсе, других швыряет, и разрыв тысячекратный; с делением эти десятые доли различаются примерно вдвое. И ничего не падает ни в том, ни в другом случае: пропущенный множитель — наша первая *тихая ошибка*.
+"""
+
+# %% [markdown] lang="en" key="overflow-ask"
+r"""
+### Break it: the softmax that overflows
+
+The formula of the softmax is innocent on paper and dangerous in floating point. What does $e^{1000}$ give? And does the answer change if we first subtract the largest score, which cancels in the fraction?
+"""
+
+# %% [markdown] lang="ru" key="overflow-ask" en="73a9c37c"
+r"""
+### Сломаем: softmax, который переполняется
+
+Формула softmax на бумаге невинна, а в арифметике с плавающей точкой опасна. Чему равно $e^{1000}$? И изменится ли ответ, если сначала вычесть наибольшую оценку — ведь в дроби она сокращается?
+"""
+
+# %% key="overflow"
+large = torch.tensor([1000.0, 999.0])
+naive = torch.exp(large) / torch.exp(large).sum()
+shifted = torch.exp(large - large.max())
+stable = shifted / shifted.sum()
+print(naive, stable)
+assert naive.isnan().all() and torch.allclose(stable, torch.tensor([1.0, 0.0]).softmax(dim=0))
+
+# %% [markdown] lang="en" key="overflow-say"
+r"""
+Infinity over infinity is `nan`. The shifted version is right, because only differences matter: 1000 and 999 behave just like 1 and 0. Library softmaxes shift for you; hand-written ones have forgotten it in real projects (pytorch_geometric#53).
+"""
+
+# %% [markdown] lang="ru" key="overflow-say" en="c6dcee3a"
+r"""
+Бесконечность на бесконечность даёт `nan`. Вариант со сдвигом верен, потому что важны только разности: 1000 и 999 ведут себя как 1 и 0. Библиотечный softmax сдвигает сам, а в написанных вручную об этом забывали и в настоящих проектах (pytorch_geometric#53).
+"""
+
+# %% [markdown] lang="en" key="masks-ask"
+r"""
+## 3. Masks: who may read whom
+
+A language model predicts the next token, so while it trains, position 3 must not read position 4: the answer is written there. A *mask* says who may read whom. Ours is always called `allowed`, and `True` always means "may read".
+"""
+
+# %% [markdown] lang="ru" key="masks-ask" en="d0683af1"
+r"""
+## 3. Маски: кому кого можно читать
+
+Языковая модель предсказывает следующий токен, поэтому при обучении позиция 3 не должна читать позицию 4: там записан ответ. Кому кого можно читать, говорит *маска*. У нас она всегда называется `allowed`, и `True` всегда значит «можно читать».
+"""
+
+# %% [markdown] lang="en" key="causal-ask"
+r"""
+### The causal mask
+
+Query $i$ may read key $j$ when the key is not in its future: $j \le i$. Count in your head how many of the 25 pairs among five tokens are allowed, then read the definition.
+"""
+
+# %% [markdown] lang="ru" key="causal-ask" en="07e37227"
+r"""
+### Причинная маска
+
+Запрос $i$ может читать ключ $j$, если ключ не в его будущем: $j \le i$. Сосчитайте в уме, сколько из 25 пар пяти токенов разрешено, а затем прочтите определение.
+"""
+
+# %% key="causal-allowed"
+from course_lib.masks import causal_allowed
+
+# %% key="causal-allowed-use"
+print(causal_allowed(5, 5).int())
+assert causal_allowed(5, 5).sum() == 15
+
+# %% [markdown] lang="en" key="causal-say"
+r"""
+The diagonal is allowed (a token may read itself) and everything above it is closed: $1+2+3+4+5 = 15$ pairs. Now look at `query_offset` in the signature. It is the absolute position of the first query, and it matters as soon as queries and keys do not start together.
+"""
+
+# %% [markdown] lang="ru" key="causal-say" en="36be4f6f"
+r"""
+Диагональ разрешена (токен может читать себя), всё выше неё закрыто: $1+2+3+4+5 = 15$ пар. Теперь взгляните на `query_offset` в сигнатуре. Это абсолютная позиция первого запроса; она становится важна, как только запросы и ключи начинаются с разных мест.
+"""
+
+# %% [markdown] lang="en" key="offset-ask"
+r"""
+### One query, five keys
+
+While generating, a model that keeps its old keys asks one new query, at position 4, about keys 0 to 4. How many of them should this query read? The cell prints the mask with offset 0 and with offset 4.
+"""
+
+# %% [markdown] lang="ru" key="offset-ask" en="d53e23d0"
+r"""
+### Один запрос, пять ключей
+
+При генерации модель, которая хранит старые ключи, задаёт один новый запрос: он стоит на позиции 4, а ключи — на позициях от 0 до 4. Сколько ключей он должен прочесть? Ячейка печатает маску при смещении 0 и при смещении 4.
+"""
+
+# %% key="offset-use"
+for offset in (0, 4):
+    print(f"{offset=}", causal_allowed(1, 5, query_offset=offset).int().tolist())
+assert causal_allowed(1, 5, query_offset=0).sum() == 1
+assert causal_allowed(1, 5, query_offset=4).sum() == 5
+
+# %% [markdown] lang="en" key="offset-say"
+r"""
+With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter (LLMs-from-scratch#697). Module 4 meets it again.
+"""
+
+# %% [markdown] lang="ru" key="offset-say" en="f5eba2da"
+r"""
+При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она была даже в главе о кэше одного любимого всеми курса (LLMs-from-scratch#697). В модуле 4 мы встретимся с ней снова.
+"""
+
+# %% [markdown] lang="en" key="mask-before-ask"
+r"""
+### A mask works before the softmax
+
+A closed pair gets the score $-\infty$, so that $e^{-\infty} = 0$ and the remaining shares still sum to 1. Let us give our three tokens a causal mask: the sun may read only itself, the moon two tokens, the eclipse all three.
+"""
+
+# %% [markdown] lang="ru" key="mask-before-ask" en="4f01813d"
+r"""
+### Маска действует до softmax
+
+Закрытая пара получает оценку $-\infty$: тогда $e^{-\infty} = 0$, а сумма оставшихся долей по-прежнему равна 1. Дадим нашим трём токенам причинную маску: солнце читает только себя, луна — два токена, затмение — все три.
+"""
+
+# %% key="mask-before"
+allowed = causal_allowed(3, 3)
+masked = (q @ k.T / math.sqrt(2)).masked_fill(~allowed, -math.inf)
+weights = torch.softmax(masked, dim=-1)
+print(weights)
+expected = torch.tensor(example["weights"], dtype=torch.float64)
+assert (weights - expected).abs().max() < 1e-12
+
+# %% [markdown] lang="en" key="mask-before-say"
+r"""
+The moon used to share its attention among three; now the eclipse's share has gone back to the two it may read, about 0.33 and 0.67. All nine numbers agree with the reference to $10^{-12}$. Row 2 is what it was: the last token never had a future to hide.
+"""
+
+# %% [markdown] lang="ru" key="mask-before-say" en="fcc805f4"
+r"""
+Раньше луна делила внимание на троих; теперь доля затмения вернулась к тем двум, кого ей можно читать: примерно 0,33 и 0,67. Все девять чисел совпали с эталоном с точностью до $10^{-12}$. Строка 2 не изменилась: у последнего токена и не было будущего, которое надо скрывать.
+"""
+
+# %% [markdown] lang="en" key="mask-after-ask"
+r"""
+### Break it: mask after the softmax
+
+It is tempting to compute the softmax first and then multiply by the mask. The forbidden weights are zero either way. The sun may read only itself, so change the eclipse's key: may the sun's row notice?
+"""
+
+# %% [markdown] lang="ru" key="mask-after-ask" en="e9da8f2d"
+r"""
+### Сломаем: маска после softmax
+
+Есть соблазн сначала вычислить softmax, а потом умножить на маску. Запрещённые веса в обоих случаях нулевые. Солнце может читать только себя; изменим ключ затмения — должна ли строка солнца это заметить?
+"""
+
+# %% key="mask-after"
+other_keys = k.clone()
+other_keys[2] = torch.tensor([2.0, 0.0])
+for some_keys in (k, other_keys):
+    late = torch.softmax(q @ some_keys.T / math.sqrt(2), dim=-1) * allowed
+    print(late[0], late.sum(dim=-1))
+assert late[0, 0] < 0.3
+
+# %% [markdown] lang="en" key="mask-after-say"
+r"""
+It does: 0.40 becomes 0.28. The hidden key is gone from the mixture but not from the denominator, so the future still speaks, and the first rows no longer sum to 1. No shape and no error reveals it.
+"""
+
+# %% [markdown] lang="ru" key="mask-after-say" en="9f095563"
+r"""
+Она замечает: 0,40 превращается в 0,28. Скрытый ключ исчез из смеси, но не из знаменателя: будущее по-прежнему подаёт голос, а суммы первых строк уже не равны 1. Ни форма, ни ошибка этого не выдадут.
+"""
+
+# %% [markdown] lang="en" key="finite-fill-ask"
+r"""
+### Break it: "minus ten thousand is infinite enough"
+
+Many programs hide a pair by adding a large negative number instead of $-\infty$ (transformers#10484). Give the hidden key a score of 20,000, far above the others. Which of the two masks holds?
+"""
+
+# %% [markdown] lang="ru" key="finite-fill-ask" en="aeca3d1a"
+r"""
+### Сломаем: «минус десять тысяч — почти бесконечность»
+
+Многие программы прячут пару, прибавляя большое отрицательное число вместо $-\infty$ (transformers#10484). Дадим скрытому ключу оценку 20 000, намного выше остальных. Какая из двух масок выдержит?
+"""
+
+# %% key="finite-fill"
+loud = torch.tensor([1.0, 2.0, 20_000.0])
+hidden = torch.tensor([False, False, True])
+finite = torch.softmax(loud - 10_000.0 * hidden, dim=-1)
+infinite = torch.softmax(loud.masked_fill(hidden, -math.inf), dim=-1)
+print(finite, infinite, sep="\n")
+assert finite[2] == 1.0 and infinite[2] == 0.0
+
+# %% [markdown] lang="en" key="finite-fill-say"
+r"""
+The finite mask was outbid: all attention went to the hidden key. A large number works until a score is larger; infinity works always.
+"""
+
+# %% [markdown] lang="ru" key="finite-fill-say" en="7d5453aa"
+r"""
+Конечная маска проиграла: всё внимание ушло скрытому ключу. Большое число работает, пока оценка не окажется больше; бесконечность работает всегда.
+"""
+
+# %% [markdown] lang="en" key="mask-kinds-ask"
+r"""
+### Four masks you will meet
+
+*Padding* is filler that makes the texts of a *batch* (texts processed together) equally long; its mask hides it. *Causal* hides the future. A language model on padded text needs *both*: logical "and". In *cross-attention* four queries of one text read six keys of another, here with the last key hidden.
+"""
+
+# %% [markdown] lang="ru" key="mask-kinds-ask" en="b3b384d1"
+r"""
+### Четыре маски, которые вам встретятся
+
+*Дополнение* (паддинг) уравнивает длины текстов в *пакете* (текстах, обрабатываемых вместе), и маска его прячет. *Причинная* маска прячет будущее. Языковой модели на дополненном тексте нужны *обе*: логическое «и». В *перекрёстном внимании* четыре запроса одного текста читают шесть ключей другого; последний ключ здесь скрыт.
+"""
+
+# %% key="mask-kinds"
+real = torch.tensor([True, True, True, True, False])
+padding = real.expand(5, 5)
+causal = causal_allowed(5, 5)
+cross = torch.tensor([True] * 5 + [False]).expand(4, 6)
+four_masks = [mask.tolist() for mask in (padding, causal, padding & causal, cross)]
+
+# %% key="drawing-grids" role="folded"
+from course_lib.plots.attention_map import draw_attention
+from course_lib.plots.mask_panels import draw_masks
+
+# %% lang="en" key="masks-figure"
+figure = draw_masks(
+    four_masks,
+    panel_titles=("padding", "causal", "padding and causal", "cross-attention"),
+    x_label="key",
+    y_label="query",
+    legend=("1: may read", "0: hidden"),
+)
+show_figure(
+    figure,
+    name="masks",
+    alt="Four grids of ones and zeros. Padding: the last column is 0. Causal: ones on and below "
+    "the diagonal. Both: causal with the last column 0. Cross-attention: 4 by 6, last column 0.",
+)
+
+# %% lang="ru" key="masks-figure" en="379d0790"
+figure = draw_masks(
+    four_masks,
+    panel_titles=("дополнение", "причинная", "обе вместе", "перекрёстное внимание"),
+    x_label="ключ",
+    y_label="запрос",
+    legend=("1: можно читать", "0: скрыто"),
+)
+show_figure(
+    figure,
+    name="masks",
+    alt="Четыре сетки из единиц и нулей. Дополнение: последний столбец — нули. Причинная: единицы "
+    "на диагонали и ниже. Обе: причинная с нулевым последним столбцом. Перекрёстное внимание: "
+    "4 на 6, последний столбец — нули.",
+)
+
+# %% [markdown] lang="en" key="mask-kinds-say"
+r"""
+As drawn, padding hides *columns*: it says which keys are real. (Our layer in section 6 closes the padded rows too, since nobody needs their answer.) A mask turned on its side is a bug that shapes cannot reveal when queries and keys are equally many; the fourth grid would show it at once.
+"""
+
+# %% [markdown] lang="ru" key="mask-kinds-say" en="caa7560e"
+r"""
+На рисунке дополнение закрывает *столбцы*: маска говорит, какие ключи настоящие. (Наш слой из раздела 6 закроет и дополненные строки: их ответ никому не нужен.) Маска, повёрнутая набок, — ошибка, которую формы не выдадут, если запросов и ключей поровну; четвёртая сетка показала бы её сразу.
+"""
+
+# %% [markdown] lang="en" key="ex-mask-statement"
+r"""
+### Exercise 1 (warm-up). Write the causal mask
+
+Write the function from its meaning: query `i` of the call stands at absolute position `query_offset + i`, and it may read every key at that position or before. A negative offset has no meaning, so raise a `ValueError`.
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-statement" en="8a049fef"
+r"""
+### Упражнение 1 (разминка). Напишите причинную маску
+
+Напишите функцию, исходя из её смысла: запрос `i` этого вызова стоит на абсолютной позиции `query_offset + i` и может читать любой ключ на этой позиции и раньше. Отрицательное смещение не имеет смысла: вызовите исключение `ValueError`.
+"""
+
+# %% key="ex-mask" role="stub" exercise="mask-offset"
+def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
+    # en: return a bool tensor [t_q, t_k]; True = may read
+    # ru: верните булев тензор [t_q, t_k]; True — можно читать
+    raise NotImplementedError
+
+# %% key="mask-contract" role="folded"
+from course_lib.report import ContractReport, ContractViolation
+from course_lib.contracts.causal_mask import check_causal_mask_contract
+
+# %% key="ex-mask-check" role="check" exercise="mask-offset"
+check_causal_mask_contract(my_causal_allowed)
+
+# %% [markdown] lang="en" key="ex-mask-hint-1" role="hint" exercise="mask-offset"
+r"""
+Write down two small vectors first: the positions of the queries and the positions of the keys. Which of them does the offset shift?
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-hint-1" en="29eb6bed" role="hint" exercise="mask-offset"
+r"""
+Сначала запишите два коротких вектора: позиции запросов и позиции ключей. К какому из них прибавляется смещение?
+"""
+
+# %% [markdown] lang="en" key="ex-mask-hint-2" role="hint" exercise="mask-offset"
+r"""
+`torch.arange(t_q) + query_offset` are the queries' positions. Compare a column of shape `[t_q, 1]` with a row of shape `[1, t_k]`, and broadcasting makes the table.
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-hint-2" en="a4a56ada" role="hint" exercise="mask-offset"
+r"""
+`torch.arange(t_q) + query_offset` — позиции запросов. Сравните столбец формы `[t_q, 1]` со строкой формы `[1, t_k]` — таблицу построит транслирование (broadcasting).
+"""
+
+# %% key="ex-mask-solution" role="solution" exercise="mask-offset"
+def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
+    if query_offset < 0:
+        raise ValueError(f"query_offset={query_offset} is negative")
+    query_positions = query_offset + torch.arange(t_q)
+    return torch.arange(t_k)[None, :] <= query_positions[:, None]
+
+# %% [markdown] lang="en" key="empty-ask"
+r"""
+### Break it: a row with nothing to read
+
+Filler on the *left*, together with the causal mask, leaves the first queries nothing to read, and the softmax divides zero by zero. In the cell, row 0 is such a row, and the loss uses row 1 only. Will row 1 be safe?
+"""
+
+# %% [markdown] lang="ru" key="empty-ask" en="892cfeb7"
+r"""
+### Сломаем: строка, которой нечего читать
+
+Если дополнение стоит *слева*, то вместе с причинной маской оно не оставляет первым запросам ничего, и softmax делит ноль на ноль. В ячейке такова строка 0, а потери считаются только по строке 1. Пострадает ли строка 1?
+"""
+
+# %% key="empty-row"
+real_on_the_right = torch.tensor([False, False, True, True])
+left_padded = causal_allowed(4, 4) & real_on_the_right
+print((~left_padded.any(dim=-1)).tolist())
+features = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)
+bias = torch.tensor([[-math.inf, -math.inf], [0.0, 0.0]], dtype=torch.float64)
+mixed = torch.softmax(features @ features.T + bias, dim=-1) @ features
+mixed[1].sum().backward()
+print(mixed.tolist(), features.grad.tolist(), sep="\n")
+assert mixed[1].isfinite().all() and features.grad.isnan().any()
+
+# %% [markdown] lang="en" key="empty-say"
+r"""
+The loss is finite and the gradient is `nan`: the dead row poisons everything it shares parameters with (pytorch#41508, open since 2020). So our function will have a *policy* for fully masked rows: raise an error by default, or return exact zeros when you ask for it.
+"""
+
+# %% [markdown] lang="ru" key="empty-say" en="e911810a"
+r"""
+Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем делит параметры (pytorch#41508, открыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
+"""
+
+# %% [markdown] lang="en" key="sdpa-ask"
+r"""
+## 4. Scaled dot-product attention, safely
+
+Here is the whole formula:
+
+$$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V,$$
+
+where $M$ is $0$ for allowed pairs and $-\infty$ for hidden ones. With $T_q$ queries and $T_k$ keys, the shapes are $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. The definition returns every intermediate, so that each can be checked.
+"""
+
+# %% [markdown] lang="ru" key="sdpa-ask" en="07bf6376"
+r"""
+## 4. Масштабированное скалярное внимание — надёжно
+
+Вот формула целиком:
+
+$$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V,$$
+
+где $M$ — это $0$ для разрешённых пар и $-\infty$ для скрытых. При $T_q$ запросах и $T_k$ ключах формы таковы: $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. Определение возвращает все промежуточные шаги, чтобы каждый можно было проверить.
+"""
+
+# %% key="attention-result"
+from course_lib.attention import AttentionResult
+
+# %% key="attention-function"
+from course_lib.attention import scaled_dot_product_attention
+
+# %% [markdown] lang="en" key="sdpa-read"
+r"""
+Find the three steps in the code: compare, normalise, mix. The lines around them are the care we have just earned: check at the door, hide with $-\infty$ before the softmax, treat empty rows on purpose.
+"""
+
+# %% [markdown] lang="ru" key="sdpa-read" en="079f093a"
+r"""
+Найдите в коде три шага: сравнить, нормировать, смешать. Строки вокруг них — осторожность, которой мы только что научились: проверка на входе, $-\infty$ до softmax, осознанное обращение с пустыми строками.
+"""
+
+# %% key="sdpa-use"
+result = scaled_dot_product_attention(q, k, v, causal_allowed(3, 3))
+print(result.scores, result.output, sep="\n")
+for name in ("weights", "output"):
+    promised = torch.tensor(example[name], dtype=torch.float64)
+    assert (getattr(result, name) - promised).abs().max() < 1e-12
+rows = [[-math.inf if score is None else score for score in row] for row in example["scores"]]
+assert torch.allclose(result.scores, torch.tensor(rows, dtype=torch.float64), rtol=0, atol=1e-12)
+
+# %% lang="en" key="attention-figure"
+figure = draw_attention(
+    result.weights.tolist(),
+    title="Who reads whom, and how much",
+    x_label="key: who is read",
+    y_label="query: who reads",
+    token_labels=("sun", "moon", "eclipse"),
+)
+show_figure(
+    figure,
+    name="attention",
+    alt="A 3 by 3 grid of attention weights. Sun reads only itself: 1. Moon: 0.33 sun, 0.67 itself. "
+    "Eclipse: 0.25 sun, 0.25 moon, 0.50 itself. Cells above the diagonal are 0.",
+)
+
+# %% lang="ru" key="attention-figure" en="baa275e8"
+figure = draw_attention(
+    result.weights.tolist(),
+    title="Кто кого читает и насколько",
+    x_label="ключ: кого читают",
+    y_label="запрос: кто читает",
+    token_labels=("солнце", "луна", "затмение"),
+)
+show_figure(
+    figure,
+    name="attention",
+    alt="Сетка весов внимания 3 на 3. Солнце читает только себя: 1. Луна: солнце — 0,33, себя — 0,67. "
+    "Затмение: солнце — 0,25, луну — 0,25, себя — 0,50. Клетки выше диагонали — нули.",
+)
+
+# %% [markdown] lang="en" key="sdpa-say"
+r"""
+The sun, alone at the start, can only repeat its own value. The eclipse mixes all three. Scores, weights and output agree with the reference, so the function reproduces what we did by hand.
+"""
+
+# %% [markdown] lang="ru" key="sdpa-say" en="3139b044"
+r"""
+Солнце стоит в начале одно и может лишь повторить своё значение. Затмение смешивает все три. Оценки, веса и выход совпали с эталоном — функция воспроизводит то, что мы сделали вручную.
+"""
+
+# %% [markdown] lang="en" key="library-ask"
+r"""
+### Does the library agree, gradients included?
+
+A function can return the right values and still learn wrongly: detach the weights by accident and the output stays perfect while the gradient dies. So we compare outputs *and* gradients with PyTorch's own function, on sizes that are all different.
+"""
+
+# %% [markdown] lang="ru" key="library-ask" en="4d9c64ed"
+r"""
+### Согласна ли библиотека — в том числе в градиентах?
+
+Функция может возвращать верные значения и всё же учиться неверно: случайно отсоедините веса от графа — выход останется безупречным, а градиент исчезнет. Поэтому сравним с функцией самого PyTorch и выходы, *и* градиенты, причём все размеры возьмём разными.
+"""
+
+# %% key="library-agrees"
+shapes = [(2, 3, 5), (2, 4, 5), (2, 4, 6)]
+inputs = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+mask = causal_allowed(3, 4, query_offset=1)
+ours = scaled_dot_product_attention(*inputs, mask).output
+theirs = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+print(tuple(ours.shape), (ours - theirs).abs().max().item() < 1e-12)
+our_gradients = torch.autograd.grad(ours.square().sum(), inputs)
+their_gradients = torch.autograd.grad(theirs.square().sum(), inputs)
+for mine, other in zip([ours, *our_gradients], [theirs, *their_gradients], strict=True):
+    assert torch.allclose(mine, other, rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="library-say"
+r"""
+Three queries, four keys, width 5 for comparing and 6 for carrying: all sizes differ, so a swapped axis has nowhere to hide. Equal sizes would hide it.
+"""
+
+# %% [markdown] lang="ru" key="library-say" en="edf0106e"
+r"""
+Три запроса, четыре ключа, ширина 5 для сравнения и 6 для содержания: все размеры различны, и перепутанной оси негде спрятаться. Среди равных размеров она бы спряталась.
+"""
+
+# %% [markdown] lang="en" key="detach-ask"
+r"""
+### Break it: right values, dead gradient
+
+Here is the promised accident. The weights are cut off from the graph; the output is the same to the last bit. What does the query learn?
+"""
+
+# %% [markdown] lang="ru" key="detach-ask" en="4ce3bd1e"
+r"""
+### Сломаем: верные значения, мёртвый градиент
+
+А вот обещанный несчастный случай. Веса отрезаны от графа вычислений, выход тот же до последнего бита. Чему научится запрос?
+"""
+
+# %% key="detach"
+question = q.clone().requires_grad_()
+healthy = scaled_dot_product_attention(question, k, v)
+cut = healthy.weights.detach() @ v.clone().requires_grad_()
+(cut_gradient,) = torch.autograd.grad(cut.square().sum(), question, allow_unused=True)
+(gradient,) = torch.autograd.grad(healthy.output.square().sum(), question)
+print(f"{torch.equal(cut, healthy.output)=} {cut_gradient=}", gradient, sep="\n")
+assert cut_gradient is None and gradient.abs().max() > 0.1
+
+# %% [markdown] lang="en" key="detach-say"
+r"""
+Nothing at all: its gradient is `None`. The values would go on learning, so the loss can still fall, and you would blame your learning rate. Comparing outputs alone never notices.
+"""
+
+# %% [markdown] lang="ru" key="detach-say" en="e411b50e"
+r"""
+Ничему: его градиент — `None`. Значения продолжат учиться, и потери всё ещё могут падать, а винить вы будете скорость обучения. Сравнение одних лишь выходов этого не заметит.
+"""
+
+# %% [markdown] lang="en" key="empty-policy-ask"
+r"""
+### The policy for empty rows
+
+Now the row with nothing to read. By default the call is refused, and the message names the rows; with `empty_row="zero"` the row gives zero weights, zero output and finite gradients.
+"""
+
+# %% [markdown] lang="ru" key="empty-policy-ask" en="e16bd915"
+r"""
+### Правило для пустых строк
+
+Вернёмся к строке, которой нечего читать. По умолчанию вызов отвергается, и сообщение называет такие строки; с `empty_row="zero"` строка даёт нулевые веса, нулевой выход и конечные градиенты.
+"""
+
+# %% key="empty-policy"
+closed = torch.tensor([[False, False, False], [True, True, False], [True, True, True]])
+print(expect_raises(ValueError, scaled_dot_product_attention, q, k, v, closed))
+leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
+zeroed = scaled_dot_product_attention(*leaves, closed, empty_row="zero")
+zeroed.output.square().sum().backward()
+print(zeroed.weights[0].tolist(), zeroed.output[0].tolist(), zeroed.empty_rows.tolist())
+assert (zeroed.weights[0] == 0).all() and all(leaf.grad.isfinite().all() for leaf in leaves)
+
+# %% [markdown] lang="en" key="negative-ask"
+r"""
+### What must fail, and how
+
+A wrong call should stop with a message. Four mistakes from real bug reports follow: keys of another width than the queries, a mask of ones and zeros in floating point (some libraries would silently *add* it to the scores), a mask that fits no shape, a negative offset.
+"""
+
+# %% [markdown] lang="ru" key="negative-ask" en="6cc657ca"
+r"""
+### Что обязано падать и как
+
+Неверный вызов должен остановиться с сообщением. Вот четыре промаха из настоящих отчётов об ошибках: ключи не той ширины, что запросы; маска из единиц и нулей с плавающей точкой (иные библиотеки молча *прибавили* бы её к оценкам); маска, не подходящая ни к какой форме; отрицательное смещение.
+"""
+
+# %% key="negative-attention"
+print(expect_raises(ValueError, scaled_dot_product_attention, q, k[:, :1], v))
+print(expect_raises(TypeError, scaled_dot_product_attention, q, k, v, torch.ones(3, 3)))
+print(expect_raises(ValueError, scaled_dot_product_attention, q, k, v, causal_allowed(2, 3)))
+print(expect_raises(ValueError, causal_allowed, 3, 3, query_offset=-1))
+
+# %% [markdown] lang="en" key="contract-ask"
+r"""
+### The attention contract
+
+Checking a few values is not enough: many wrong attentions agree on kind inputs. A *contract* is a function that takes any implementation and runs it against independent references, properties and forbidden calls, on unkind sizes. It returns a report or names what broke.
+
+We run it on our own code first.
+"""
+
+# %% [markdown] lang="ru" key="contract-ask" en="a6897f5e"
+r"""
+### Контракт внимания
+
+Сверить несколько значений мало: на удобных входах многие неверные реализации совпадают с верной. *Контракт* — это функция, которая принимает любую реализацию и испытывает её независимыми эталонами, свойствами и запрещёнными вызовами, причём на неудобных размерах. Контракт либо возвращает отчёт, либо называет, что сломано.
+
+Сначала испытаем собственный код.
+"""
+
+# %% key="attention-contract" role="folded"
+from course_lib.contracts.attention import check_attention_contract
+
+# %% key="contract-own"
+report = check_attention_contract(scaled_dot_product_attention)
+report
+
+# %% [markdown] lang="en" key="contract-own-say"
+r"""
+Each row is one *clause*: what was demanded, what was measured, what is allowed. Read them as a list of the ways attention goes wrong in practice. Does the library's function pass the same contract? It returns only a tensor, so we ask for that field alone.
+"""
+
+# %% [markdown] lang="ru" key="contract-own-say" en="d63a8048"
+r"""
+Каждая строка — один *пункт* контракта: что требовалось, что измерено, что допускается. Читайте их как перечень поломок внимания, которые бывают на практике. А пройдёт ли тот же контракт библиотечная функция? Она возвращает один лишь тензор, поэтому проверим только это поле.
+"""
+
+# %% key="contract-library-use"
+def library_attention(q, k, v, allowed=None, *, empty_row="error"):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+print(
+    expect_raises(
+        ContractViolation, check_attention_contract, library_attention, fields=("output",)
+    )
+)
+
+# %% [markdown] lang="en" key="contract-library-say"
+r"""
+Its arithmetic is fine and still it is refused: it answers a forbidden call in silence instead of saying no. Whether that is a bug depends on what you were promised; a contract makes the promise explicit. Now it is your turn.
+"""
+
+# %% [markdown] lang="ru" key="contract-library-say" en="74c2e67f"
+r"""
+С арифметикой у неё всё в порядке, и всё же контракт её не принимает: на запрещённый вызов она молча отвечает, вместо того чтобы сказать «нет». Ошибка ли это, зависит от того, что вам обещали; контракт делает обещание явным. Теперь ваша очередь.
+"""
+
+# %% [markdown] lang="en" key="ex-attention-statement"
+r"""
+### Exercise 2 (core). Write attention yourself
+
+Write the function without looking up. Return an `AttentionResult` with `output`, `weights`, `scores` and `empty_rows`. The contract will tell you what is still missing; let it lead you from clause to clause.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-statement" en="e2dc80c3"
+r"""
+### Упражнение 2 (основное). Напишите внимание сами
+
+Напишите функцию, не подглядывая. Верните `AttentionResult` с полями `output`, `weights`, `scores` и `empty_rows`. Чего ещё не хватает, скажет контракт; идите за ним от пункта к пункту.
+"""
+
+# %% key="ex-attention" role="stub" exercise="attention"
+def my_attention(q, k, v, allowed=None, *, empty_row="error"):
+    # en: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True = may read
+    # ru: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True — можно читать
+    raise NotImplementedError
+
+# %% key="ex-attention-check" role="check" exercise="attention"
+check_attention_contract(my_attention)
+
+# %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
+r"""
+Begin without a mask: three lines, compare, normalise, mix. Which axis does the softmax run along, and whose width is under the root?
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-1" en="b9aff66e" role="hint" exercise="attention"
+r"""
+Начните без маски: три строки — сравнить, нормировать, смешать. Вдоль какой оси идёт softmax и чья ширина стоит под корнем?
+"""
+
+# %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
+r"""
+Refuse early: `TypeError` for a mask that is not bool; `ValueError` for a mask that does not broadcast or would enlarge the result, and for NaN or infinity in q, k or v, because 0 · NaN is NaN. The batch shape is the joint broadcast of q, k and v: `torch.broadcast_shapes` computes it. Half precision must become float32 before the product.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-2" en="6fb8e75f" role="hint" exercise="attention"
+r"""
+Отказывайте рано: `TypeError` для маски не типа bool, `ValueError` для маски, которая не транслируется или увеличила бы результат, и для NaN или бесконечности в q, k или v, потому что 0 · NaN — это NaN. Форма пакета — совместное транслирование q, k и v: её даёт `torch.broadcast_shapes`. Половинную точность переведите в float32 до произведения.
+"""
+
+# %% [markdown] lang="en" key="ex-attention-hint-3" role="hint" exercise="attention"
+r"""
+For empty rows: `empty = ~allowed.any(dim=-1)`. Under `"error"` raise if any; under `"zero"` open such rows before the softmax and set their weights to zero after it, so that no `nan` is ever created, forward or backward.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-3" en="a7efa42f" role="hint" exercise="attention"
+r"""
+Пустые строки: `empty = ~allowed.any(dim=-1)`. При `"error"` вызовите исключение, если такие есть; при `"zero"` откройте их перед softmax, а после него обнулите их веса — тогда `nan` не появится ни на прямом проходе, ни на обратном.
+"""
+
+# %% key="ex-attention-solution" role="solution" exercise="attention"
+def my_attention(q, k, v, allowed=None, *, empty_row="error"):
+    if not all(tensor.isfinite().all() for tensor in (q, k, v)):
+        raise ValueError("q, k and v must be finite")
+    batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    shape = (*batch, q.shape[-2], k.shape[-2])
+    if allowed is None:
+        allowed = torch.ones(shape, dtype=torch.bool)
+    if allowed.dtype != torch.bool:
+        raise TypeError(f"allowed must be bool, got {allowed.dtype}")
+    try:
+        allowed = allowed.expand(shape)
+    except RuntimeError:
+        raise ValueError(f"allowed {list(allowed.shape)} does not fit {list(shape)}") from None
+    empty = ~allowed.any(dim=-1)
+    if empty_row == "error" and empty.any():
+        raise ValueError("some query rows are fully masked")
+    wide = torch.float32
+    for tensor in (q, k, v):
+        wide = torch.promote_types(wide, tensor.dtype)
+    raw = q.to(wide) @ k.to(wide).mT / math.sqrt(q.shape[-1])
+    scores = raw.expand(shape).masked_fill(~allowed, -math.inf)
+    safe = scores.masked_fill(empty[..., None], 0.0)
+    weights = torch.softmax(safe, dim=-1).masked_fill(empty[..., None], 0.0)
+    return AttentionResult(weights @ v.to(wide), weights, scores, empty)
+
+# %% [markdown] lang="en" key="ex-planted-statement"
+r"""
+### Exercise 3 (stretch). Find the planted bug
+
+Three attentions, `A`, `B` and `C`, carry one bug each. Do not read their code: run the contract on each and diagnose from its words alone. Then write the kinds into the dictionary; the call below lists the words you may use.
+"""
+
+# %% [markdown] lang="ru" key="ex-planted-statement" en="dca44a2c"
+r"""
+### Упражнение 3 (посложнее). Найдите подброшенную ошибку
+
+В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте: проверьте каждую контрактом и поставьте диагноз только по его словам. Затем впишите виды ошибок в словарь; допустимые слова перечислит вызов ниже.
+"""
+
+# %% key="planted" role="folded"
+from course_lib.mistakes.attention import check_planted_answers, planted_attentions
+
+# %% key="planted-look"
+suspects = planted_attentions()
+print(expect_raises(ContractViolation, check_attention_contract, suspects["A"]))
+
+# %% key="ex-planted" role="stub" exercise="planted"
+# en: replace each None by the word for the bug you found
+# ru: замените каждое None словом, которое называет найденную ошибку
+my_diagnosis = {"A": None, "B": None, "C": None}
+
+# %% key="ex-planted-check" role="check" exercise="planted"
+check_planted_answers(my_diagnosis)
+
+# %% [markdown] lang="en" key="ex-planted-hint-1" role="hint" exercise="planted"
+r"""
+The cell above shows the complaint about `A`. Change the letter to see the other two. Ask of each: which number is wrong, by what factor, in which rows?
+"""
+
+# %% [markdown] lang="ru" key="ex-planted-hint-1" en="ebd09bf5" role="hint" exercise="planted"
+r"""
+Ячейка выше показывает жалобу на `A`. Поменяйте букву, чтобы увидеть две другие. О каждой спросите себя: какое число неверно, во сколько раз, в каких строках?
+"""
+
+# %% key="ex-planted-solution" role="solution" exercise="planted"
+my_diagnosis = {"A": "KIND_A", "B": "KIND_B", "C": "KIND_C"}
+
+# %% [markdown] lang="en" key="positions-ask"
+r"""
+## 5. Positions: attention does not know the order
+
+Nothing in the formula mentions *where* a token stands. If that is true, shuffling the tokens must shuffle the outputs in the same way and change nothing else. This property is called permutation equivariance, and it is easy to test.
+"""
+
+# %% [markdown] lang="ru" key="positions-ask" en="de3552bc"
+r"""
+## 5. Позиции: внимание не знает порядка
+
+В формуле ничего не сказано о том, *где* стоит токен. Если это правда, то от перестановки токенов выходы переставятся точно так же и больше ничего не изменится. Это свойство называют эквивариантностью относительно перестановок, и проверить его легко.
+"""
+
+# %% key="permutation"
+order = torch.tensor([2, 0, 1])
+straight = scaled_dot_product_attention(q, k, v).output
+shuffled = scaled_dot_product_attention(q[order], k[order], v[order]).output
+print(straight[order], shuffled, sep="\n")
+assert torch.allclose(shuffled, straight[order], rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="permutation-say"
+r"""
+"Dog bites man" and "man bites dog" are the same bag to attention without a mask. So each token needs a note saying where it stands: a vector that depends only on the position and is *added* to its embedding, the learned vector that stands for the token.
+"""
+
+# %% [markdown] lang="ru" key="permutation-say" en="40de25c3"
+r"""
+«Мать любит дочь» и «дочь любит мать»: для внимания без маски это один и тот же мешок слов. Значит, каждому токену нужна записка о его месте — вектор, который зависит только от позиции и *прибавляется* к эмбеддингу, то есть к обучаемому вектору самого токена.
+"""
+
+# %% [markdown] lang="en" key="causal-order-ask"
+r"""
+There is one exception. Under a *causal* mask the tokens are no longer equal: the first reads one token, the last reads all. Is attention with this mask still blind to order?
+"""
+
+# %% [markdown] lang="ru" key="causal-order-ask" en="8cda8e4e"
+r"""
+Есть одно исключение. Под *причинной* маской токены уже не равноправны: первый читает один токен, последний — все. Слепо ли к порядку внимание с такой маской?
+"""
+
+# %% key="causal-order"
+swap = torch.tensor([1, 0, 2])
+in_order = scaled_dot_product_attention(q, k, v, causal_allowed(3, 3)).output
+swapped = scaled_dot_product_attention(q[swap], k[swap], v[swap], causal_allowed(3, 3)).output
+print((swapped - in_order[swap]).abs().amax(dim=-1))
+assert not torch.allclose(swapped[:2], in_order[swap][:2], atol=0.1)
+assert torch.allclose(swapped[2], in_order[2], rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="causal-order-say"
+r"""
+No: swap sun and moon, and their outputs change. The mask breaks the symmetry, and decoders without any position signal can learn order from it (Haviv et al. 2022). Yet within one layer the last token still sees a bag: the eclipse did not notice the swap. An explicit signal tells every layer at once.
+"""
+
+# %% [markdown] lang="ru" key="causal-order-say" en="7b67dbcf"
+r"""
+Нет: поменяйте местами солнце и луну — их выходы изменятся. Маска нарушает симметрию, и декодировщики вовсе без сигнала о позициях способны учиться порядку по ней (Haviv et al. 2022). Но внутри одного слоя последний токен по-прежнему видит мешок: затмение перестановки не заметило. Явный сигнал подскажет порядок сразу всем слоям.
+"""
+
+# %% [markdown] lang="en" key="sinusoid-ask"
+r"""
+### Clocks of different speed
+
+Think of a row of clocks. The first hand turns quickly, each next one more slowly, and together they tell the time without ambiguity. Pair $r$ of the vector is one hand, its sine and its cosine:
+
+$$PE_{p,\,2r} = \sin(\omega_r\, p), \qquad PE_{p,\,2r+1} = \cos(\omega_r\, p), \qquad \omega_r = b^{-2r/d},$$
+
+with position $p$, width $d$, base $b = 10000$ and the hand's speed $\omega_r$. In the code, look for the line that interleaves sines and cosines.
+"""
+
+# %% [markdown] lang="ru" key="sinusoid-ask" en="1f10ff1c"
+r"""
+### Часы, которые идут с разной скоростью
+
+Представьте ряд часов. Первая стрелка вращается быстро, каждая следующая медленнее, а вместе они показывают время однозначно. Пара $r$ вектора — это одна стрелка: её синус и её косинус:
+
+$$PE_{p,\,2r} = \sin(\omega_r\, p), \qquad PE_{p,\,2r+1} = \cos(\omega_r\, p), \qquad \omega_r = b^{-2r/d},$$
+
+где $p$ — позиция, $d$ — ширина, $b = 10000$ — основание, а $\omega_r$ — скорость стрелки. Найдите в коде строку, где чередуются синусы и косинусы.
+"""
+
+# %% key="positions"
+from course_lib.positions import sinusoidal_encoding
+
+# %% key="positions-use"
+promise = reference["positional_encoding"]
+table = sinusoidal_encoding(promise["length"], promise["d_model"])
+print(table)
+assert (table - torch.tensor(promise["table"], dtype=torch.float64)).abs().max() < 1e-12
+assert table[0].tolist() == [0.0, 1.0, 0.0, 1.0]
+assert table[1, 0] == math.sin(1.0) and abs(table[1, 2].item() - math.sin(0.01)) < 1e-12
+print(expect_raises(ValueError, sinusoidal_encoding, 5, 3))
+
+# %% [markdown] lang="en" key="positions-say"
+r"""
+Position 0 is $(0, 1, 0, 1)$: every hand stands at zero. In the first pair one step is a whole radian; in the second it is a hundredth of that. The last line is a refusal: an odd width has a sine without its cosine. Next, a wider table over 81 positions: which pair tells neighbours apart, and which the beginning from the end?
+"""
+
+# %% [markdown] lang="ru" key="positions-say" en="199601af"
+r"""
+Позиция 0 — это $(0, 1, 0, 1)$: все стрелки на нуле. В первой паре один шаг — целый радиан, во второй — сотая его часть. Последняя строка — отказ: при нечётной ширине синус остался бы без косинуса. Дальше — таблица пошире, на 81 позицию: какая пара различает соседей, а какая — начало и конец?
+"""
+
+# %% key="positions-data"
+long_table = sinusoidal_encoding(81, 8)
+assert long_table[1, 0] == math.sin(1.0) and abs(long_table[1, 4].item() - math.sin(0.01)) < 1e-12
+
+# %% key="drawing-positions" role="folded"
+from course_lib.plots.position_waves import draw_positions
+
+# %% lang="en" key="positions-figure"
+figure = draw_positions(
+    long_table.tolist(),
+    ((0, 1), (4, 5)),
+    panel_titles=("fast pair: coordinates 0 and 1", "slow pair: coordinates 4 and 5"),
+    series_labels=("sine", "cosine"),
+    x_label="position",
+    y_label="value",
+)
+show_figure(
+    figure,
+    name="positions",
+    alt="Two panels over positions 0 to 80. Coordinates 0 and 1 swing through about thirteen full "
+    "waves; coordinates 4 and 5 move slowly, through about one eighth of a wave.",
+)
+
+# %% lang="ru" key="positions-figure" en="c9265f97"
+figure = draw_positions(
+    long_table.tolist(),
+    ((0, 1), (4, 5)),
+    panel_titles=("быстрая пара: координаты 0 и 1", "медленная пара: координаты 4 и 5"),
+    series_labels=("синус", "косинус"),
+    x_label="позиция",
+    y_label="значение",
+)
+show_figure(
+    figure,
+    name="positions",
+    alt="Две панели для позиций от 0 до 80. Координаты 0 и 1 делают около тринадцати полных волн; "
+    "координаты 4 и 5 движутся медленно и проходят около одной восьмой волны.",
+)
+
+# %% [markdown] lang="en" key="positions-figure-say"
+r"""
+The fast pair tells neighbours apart. The slow one (at width 8 the speed 0.01 belongs to coordinates 4 and 5) has turned by only 0.8 radian after 80 steps and tells early from late.
+"""
+
+# %% [markdown] lang="ru" key="positions-figure-say" en="28d6e6e9"
+r"""
+Быстрая пара различает соседей. Медленная (при ширине 8 скорость 0,01 достаётся координатам 4 и 5) за 80 шагов повернулась всего на 0,8 радиана и отличает начало от конца.
+"""
+
+# %% [markdown] lang="en" key="rotation-ask"
+r"""
+### A shift is a rotation
+
+Why sines *and* cosines? Because a step of $s$ positions turns each hand by a fixed angle, wherever it stands:
+
+$$\begin{pmatrix} \sin(\omega (p+s)) \\ \cos(\omega (p+s)) \end{pmatrix} = \begin{pmatrix} \cos \omega s & \sin \omega s \\ -\sin \omega s & \cos \omega s \end{pmatrix} \begin{pmatrix} \sin \omega p \\ \cos \omega p \end{pmatrix}.$$
+
+One matrix, the same for all $p$, can express "seven tokens later". We test it on every position at once.
+"""
+
+# %% [markdown] lang="ru" key="rotation-ask" en="e4adfe42"
+r"""
+### Сдвиг — это поворот
+
+Зачем и синусы, *и* косинусы? Затем, что шаг на $s$ позиций поворачивает каждую стрелку на постоянный угол, где бы она ни стояла:
+
+$$\begin{pmatrix} \sin(\omega (p+s)) \\ \cos(\omega (p+s)) \end{pmatrix} = \begin{pmatrix} \cos \omega s & \sin \omega s \\ -\sin \omega s & \cos \omega s \end{pmatrix} \begin{pmatrix} \sin \omega p \\ \cos \omega p \end{pmatrix}.$$
+
+Одна матрица, общая для всех $p$, выражает «на семь токенов позже». Проверим это сразу на всех позициях.
+"""
+
+# %% key="rotation"
+shift, pair = 7, long_table[:, 4:6]
+angle = shift * 10_000 ** (-4 / 8)
+turn = torch.tensor(
+    [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]], dtype=torch.float64
+)
+print(pair[shift], turn @ pair[0], sep="\n")
+assert torch.allclose(pair[:-shift] @ turn.T, pair[shift:], rtol=0, atol=1e-12)
+assert torch.allclose(pair.square().sum(dim=-1), torch.ones(81, dtype=torch.float64))
+
+# %% [markdown] lang="en" key="precision-ask"
+r"""
+### Break it: positions in half precision
+
+Are all rows different, far beyond any sentence here? And what if the positions themselves are stored as bfloat16, 16-bit numbers with 8 significant bits?
+"""
+
+# %% [markdown] lang="ru" key="precision-ask" en="7ece7649"
+r"""
+### Сломаем: позиции в половинной точности
+
+Различны ли все строки и там, куда не дотянется ни одно наше предложение? А если сами номера позиций хранить в формате bfloat16 — 16-битными числами, где лишь 8 значащих битов?
+"""
+
+# %% key="precision"
+positions = torch.arange(2_000)
+exact_rows = len(torch.unique(sinusoidal_encoding(2_000, 16), dim=0))
+bfloat16_values = len(torch.unique(positions.to(torch.bfloat16)))
+print(f"{exact_rows=} {bfloat16_values=}")
+assert exact_rows == 2_000 and bfloat16_values < 1_000
+
+# %% [markdown] lang="en" key="precision-say"
+r"""
+All 2,000 exact rows differ, while in bfloat16 most integers collapse into their neighbours: past 256 not every integer has a value of its own. Real models have shipped with positions like these (transformers#29285).
+"""
+
+# %% [markdown] lang="ru" key="precision-say" en="67abffb6"
+r"""
+Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. Настоящие модели выходили с такими позициями (transformers#29285).
+"""
+
+# %% [markdown] lang="en" key="heads-ask"
+r"""
+## 6. Many heads
+
+One softmax gives one pattern of reading. A token may want several at once: the subject of the verb, the previous word, the opening bracket. *Multi-head attention* projects as before, cuts each of q, k and v into `n_heads` slices of `d_head` numbers, lets each slice attend on its own, and joins the results. Look for the order: cut, then swap axes.
+"""
+
+# %% [markdown] lang="ru" key="heads-ask" en="1afe5b1a"
+r"""
+## 6. Много голов
+
+Один softmax даёт одну схему чтения. А токену может понадобиться сразу несколько: подлежащее при глаголе, предыдущее слово, открывающая скобка. *Многоголовое внимание* проецирует, как и раньше, затем режет q, k и v на `n_heads` частей по `d_head` чисел, каждая часть читает по-своему, а результаты соединяются. Обратите внимание на порядок: разрезать, потом поменять оси местами.
+"""
+
+# %% key="split-heads"
+from course_lib.attention import split_heads
+
+# %% key="merge-heads"
+from course_lib.attention import merge_heads
+
+# %% [markdown] lang="en" key="split-heads-read"
+r"""
+These two are inverse to each other. Follow the eight numbers of one sentence with two tokens of width 4, cut into two heads of width 2.
+"""
+
+# %% [markdown] lang="ru" key="split-heads-read" en="1236d970"
+r"""
+Эти две функции обратны друг другу. Проследите за восемью числами одного предложения: два токена ширины 4 разрезаются на две головы ширины 2.
+"""
+
+# %% key="split-use"
+x = torch.arange(8.0).view(1, 2, 4)
+print("tokens", x.tolist())
+print("heads ", split_heads(x, 2).tolist())
+assert torch.equal(merge_heads(split_heads(x, 2)), x)
+
+# %% [markdown] lang="en" key="split-break-ask"
+r"""
+### Break it: `view` without `transpose`
+
+The target shape `[B, H, T, d_head]` can also be had in one step, with `view`. The shape is right. Are the numbers?
+"""
+
+# %% [markdown] lang="ru" key="split-break-ask" en="9da55d04"
+r"""
+### Сломаем: `view` без `transpose`
+
+Нужную форму `[B, H, T, d_head]` можно получить и за один шаг, через `view`. Форма верна. А числа?
+"""
+
+# %% key="split-break"
+wrong = x.view(1, 2, 2, 2)
+print("wrong ", wrong.tolist())
+assert wrong.shape == split_heads(x, 2).shape and not torch.equal(wrong, split_heads(x, 2))
+assert torch.equal(x.view(1, 1, 2, 4), split_heads(x, 1))
+
+# %% [markdown] lang="en" key="split-break-say"
+r"""
+The wrong "heads" are the two *tokens*: each head sees one token's halves as if they were two positions. With a single head both ways agree (last assertion), so a one-head test is blind here. An author who found this in his own code asked why the training test had still passed (transformer-from-scratch#6).
+"""
+
+# %% [markdown] lang="ru" key="split-break-say" en="e5a34ac8"
+r"""
+Неверные «головы» — это два *токена*: каждая голова видит половинки одного токена так, будто это две позиции. С одной головой оба способа совпадают (последняя проверка), поэтому тест с одной головой здесь слеп. Автор, нашедший это в собственном коде, спрашивал, почему же проверка обучением всё-таки прошла (transformer-from-scratch#6).
+"""
+
+# %% [markdown] lang="en" key="mha-ask"
+r"""
+### The layer
+
+Queries, keys and values come from one fused projection `qkv`; after the heads are merged, `out` mixes them. `token_valid` marks real tokens, and padding is neither read nor allowed to ask. Look for the line that gives one mask to all heads.
+
+$$\mathrm{MHA}(X) = \mathrm{merge}_{h=1..H}\big(\mathrm{Attention}(Q_h, K_h, V_h)\big)\, W_O$$
+"""
+
+# %% [markdown] lang="ru" key="mha-ask" en="4b56f762"
+r"""
+### Слой
+
+Запросы, ключи и значения даёт одна общая проекция `qkv`; после слияния голов их смешивает `out`. `token_valid` отмечает настоящие токены: дополнение никто не читает, и само оно ни о чём не спрашивает. Найдите строку, где одна маска достаётся всем головам.
+
+$$\mathrm{MHA}(X) = \mathrm{merge}_{h=1..H}\big(\mathrm{Attention}(Q_h, K_h, V_h)\big)\, W_O$$
+"""
+
+# %% key="mha"
+from course_lib.attention import MultiHeadSelfAttention
+
+# %% [markdown] lang="en" key="shapes-ask"
+r"""
+### Follow the shapes
+
+Two texts of five tokens, width 12, three heads. Predict each shape before the cell prints it; `B` is the batch, `T` the length, `H` the number of heads.
+"""
+
+# %% [markdown] lang="ru" key="shapes-ask" en="a59673cb"
+r"""
+### Проследите за формами
+
+Два текста по пять токенов, ширина 12, три головы. Предскажите каждую форму, прежде чем ячейка её напечатает; `B` — пакет, `T` — длина, `H` — число голов.
+"""
+
+# %% key="shapes"
+layer = MultiHeadSelfAttention(12, 3).double()
+x = torch.randn(2, 5, 12, dtype=torch.float64)
+q_heads, k_heads, v_heads = (split_heads(part, 3) for part in layer.qkv(x).chunk(3, dim=-1))
+mixed = scaled_dot_product_attention(q_heads, k_heads, v_heads, causal_allowed(5, 5))
+merged = merge_heads(mixed.output)
+for name, tensor in {"x": x, "q_heads": q_heads, "weights": mixed.weights, "merged": merged}.items():
+    print(f"{name:8}", tuple(tensor.shape))
+assert torch.equal(layer.out(merged), layer(x))
+
+# %% [markdown] lang="en" key="shapes-say"
+r"""
+`[B, T, d_model]` becomes `[B, H, T, d_head]`, the weights are `[B, H, T, T]`, one table for every head of every text, and the merge restores `[B, T, d_model]`. Is each head really independent? Run three separate attentions on slices of the same weights, and compare with the library too.
+"""
+
+# %% [markdown] lang="ru" key="shapes-say" en="db87702f"
+r"""
+`[B, T, d_model]` превращается в `[B, H, T, d_head]`, веса имеют форму `[B, H, T, T]` — по таблице на каждую голову каждого текста, а слияние возвращает `[B, T, d_model]`. Действительно ли головы независимы? Запустим три отдельных внимания на срезах тех же весов, а заодно сравним с библиотекой.
+"""
+
+# %% key="heads-loop"
+w_q, w_k, w_v = layer.qkv.weight.chunk(3)
+one_by_one = [
+    scaled_dot_product_attention(x @ w_q[s].T, x @ w_k[s].T, x @ w_v[s].T, causal_allowed(5, 5))
+    for s in (slice(0, 4), slice(4, 8), slice(8, 12))
+]
+joined = torch.cat([head.output for head in one_by_one], dim=-1)
+print((layer.out(joined) - layer(x)).abs().max().item() < 1e-12)
+assert torch.allclose(layer.out(joined), layer(x), rtol=0, atol=1e-12)
+
+# %% key="mha-agrees"
+twin = nn.MultiheadAttention(12, 3, bias=False, batch_first=True, dtype=torch.float64)
+twin.load_state_dict({"in_proj_weight": layer.qkv.weight, "out_proj.weight": layer.out.weight})
+expected, _ = twin(x, x, x, attn_mask=~causal_allowed(5, 5))
+print((layer(x) - expected).abs().max().item() < 1e-12)
+assert torch.allclose(layer(x), expected, rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="mha-say"
+r"""
+Copied weights, equal numbers: not "it looks similar", but the same function to $10^{-12}$. Note the `~`: this PyTorch layer reads `True` as *forbidden*, the functional form in section 4 as *allowed*; the name `allowed` spares us the confusion. Now a padded batch, where the second text has only three real tokens.
+"""
+
+# %% [markdown] lang="ru" key="mha-say" en="b272ca79"
+r"""
+Веса скопированы, числа совпали: не «похоже», а та же функция с точностью до $10^{-12}$. Заметьте знак `~`: этот слой PyTorch понимает `True` как *запрещено*, а функция из раздела 4 — как *разрешено*; имя `allowed` избавляет нас от путаницы. Теперь пакет с дополнением: во втором тексте только три настоящих токена.
+"""
+
+# %% key="mha-padding"
+token_valid = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+y, head_weights = layer(x, token_valid=token_valid, empty_row="zero", return_weights=True)
+alone = layer(x[1:, :3])
+print(head_weights[1, 0].detach(), head_weights[1, 0].sum(dim=-1).detach(), sep="\n")
+assert torch.allclose(y[1:, :3], alone, rtol=0, atol=1e-12) and (y[1, 3:] == 0).all()
+print(expect_raises(ValueError, layer, x, token_valid=token_valid))
+print(expect_raises(ValueError, MultiHeadSelfAttention, 30, 8))
+
+# %% [markdown] lang="en" key="mha-padding-say"
+r"""
+You see head 0 of the padded text: valid rows sum to 1, padded rows are zero, and the text gives exactly what it gives alone. The default policy refuses such a batch, because somebody should decide about its empty rows on purpose. The last refusal: 30 features cannot be cut into 8 equal heads.
+"""
+
+# %% [markdown] lang="ru" key="mha-padding-say" en="5d33fadf"
+r"""
+Перед вами голова 0 дополненного текста: суммы настоящих строк равны 1, дополненные строки нулевые, а сам текст даёт ровно то же, что и в одиночку. Правило по умолчанию такой пакет отвергает: судьбу пустых строк кто-то должен решить сознательно. Последний отказ: 30 признаков не разрезать на 8 равных голов.
+"""
+
+# %% [markdown] lang="en" key="cross-ask"
+r"""
+### Cross-attention
+
+When queries come from one sequence and keys and values from another, the same formula becomes *cross-attention*: a translator's decoder asks, the encoded source answers. Its mask is the fourth in the picture. Find the one difference from the layer above: two inputs.
+"""
+
+# %% [markdown] lang="ru" key="cross-ask" en="674e7279"
+r"""
+### Перекрёстное внимание
+
+Когда запросы берутся из одной последовательности, а ключи и значения — из другой, та же формула становится *перекрёстным вниманием*: декодировщик модели-переводчика спрашивает, закодированный исходный текст отвечает. Ему и соответствует четвёртая маска на рисунке. Найдите единственное отличие от слоя выше: два входа.
+"""
+
+# %% key="cross-layer"
+from course_lib.attention import MultiHeadCrossAttention
+
+# %% key="cross-use"
+reader = MultiHeadCrossAttention(12, 3).double()
+memory = torch.randn(1, 6, 12, dtype=torch.float64)
+memory_valid = torch.tensor([[True] * 5 + [False]])
+questions = torch.randn(1, 4, 12, dtype=torch.float64)
+_, cross_weights = reader(questions, memory, memory_valid=memory_valid, return_weights=True)
+print(tuple(cross_weights.shape), cross_weights[..., -1].abs().max().item())
+
+# %% [markdown] lang="en" key="cross-say"
+r"""
+Three heads, four queries, six keys, and the padded last key gets exactly nothing. Queries and keys need not be equally many; only their widths must match.
+"""
+
+# %% [markdown] lang="ru" key="cross-say" en="62313d24"
+r"""
+Три головы, четыре запроса, шесть ключей, и последний ключ — дополнение — получает ровно ноль. Запросов и ключей не обязано быть поровну; совпадать должна лишь их ширина.
+"""
+
+# %% [markdown] lang="en" key="ex-merge-statement"
+r"""
+### Exercise 4 (core). Merge the heads
+
+Write the inverse of `split_heads`: heads `[B, H, T, d_head]` in, tokens `[B, T, H * d_head]` out. The check puts your function inside a complete multi-head attention and runs the contract on the whole.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-statement" en="fbd0678c"
+r"""
+### Упражнение 4 (основное). Соедините головы
+
+Напишите функцию, обратную `split_heads`: на входе головы `[B, H, T, d_head]`, на выходе токены `[B, T, H * d_head]`. Проверка вставит вашу функцию в полное многоголовое внимание и испытает контрактом всё целиком.
+"""
+
+# %% key="ex-merge" role="stub" exercise="merge-heads"
+def my_merge_heads(heads: Tensor) -> Tensor:
+    # en: heads [B, H, T, d_head] -> tokens [B, T, H * d_head], head 0 first
+    # ru: головы [B, H, T, d_head] -> токены [B, T, H * d_head], первой идёт голова 0
+    raise NotImplementedError
+
+# %% key="multi-head-contract" role="folded"
+from course_lib.contracts.multi_head import check_multi_head_contract
+
+# %% key="ex-merge-check" role="check" exercise="merge-heads"
+def my_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
+    q, k, v = (split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
+    allowed = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
+    if causal:
+        allowed = causal_allowed(x.shape[1], x.shape[1])
+    if token_valid is not None:
+        both = token_valid[:, :, None] & token_valid[:, None, :]
+        allowed = (allowed & both)[:, None]
+    heads = scaled_dot_product_attention(q, k, v, allowed, empty_row="zero").output
+    return my_merge_heads(heads) @ w_o
+
+
+check_multi_head_contract(my_multi_head)
+
+# %% [markdown] lang="en" key="ex-merge-hint-1" role="hint" exercise="merge-heads"
+r"""
+Undo the two steps of `split_heads` in the opposite order. Which axes changed places last?
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-1" en="c670a006" role="hint" exercise="merge-heads"
+r"""
+Отмените два шага `split_heads` в обратном порядке. Какие оси поменялись местами последними?
+"""
+
+# %% [markdown] lang="en" key="ex-merge-hint-2" role="hint" exercise="merge-heads"
+r"""
+After a transpose the memory is not contiguous, so `view` refuses. `reshape` or `flatten` copies when it must.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-2" en="51d6e325" role="hint" exercise="merge-heads"
+r"""
+После транспонирования числа лежат в памяти не подряд, и `view` откажется работать. `reshape` и `flatten` при необходимости их скопируют.
+"""
+
+# %% key="ex-merge-solution" role="solution" exercise="merge-heads"
+def my_merge_heads(heads: Tensor) -> Tensor:
+    return heads.transpose(1, 2).flatten(start_dim=2)
+
+# %% [markdown] lang="en" key="layers-ask"
+r"""
+## 7. From attention to a block
+
+Attention moves information *between* tokens. Three more pieces make a block: a normalisation that keeps numbers in a sane range, a network that works on each token *alone*, and a path that carries the tokens past both unchanged.
+"""
+
+# %% [markdown] lang="ru" key="layers-ask" en="6b81cdc7"
+r"""
+## 7. От внимания к блоку
+
+Внимание переносит сведения *между* токенами. До блока не хватает трёх деталей: нормализации, которая держит числа в разумных пределах, сети, которая обрабатывает каждый токен *отдельно*, и пути, по которому токены обходят и ту и другую без изменений.
+"""
+
+# %% [markdown] lang="en" key="norm-ask"
+r"""
+### Layer normalization
+
+For each token on its own: subtract the mean of its features, divide by their standard deviation, then scale and shift by learned numbers.
+
+$$y_c = g_c\, \frac{x_c - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_c, \qquad \sigma^2 = \frac1d \sum_c (x_c - \mu)^2$$
+
+The tiny $\varepsilon$ avoids a division by zero. Two details are often wrong: the variance must divide by $d$, not $d-1$, and $\varepsilon$ must stand inside the root.
+"""
+
+# %% [markdown] lang="ru" key="norm-ask" en="55344fd3"
+r"""
+### Нормализация слоя
+
+Для каждого токена отдельно: вычесть среднее его признаков, разделить на их стандартное отклонение, затем умножить и сдвинуть на обучаемые числа.
+
+$$y_c = g_c\, \frac{x_c - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_c, \qquad \sigma^2 = \frac1d \sum_c (x_c - \mu)^2$$
+
+Крошечное $\varepsilon$ спасает от деления на ноль. Часто ошибаются в двух мелочах: дисперсию надо делить на $d$, а не на $d-1$, и $\varepsilon$ должно стоять под корнем.
+"""
+
+# %% key="layer-norm"
+from course_lib.layers import layer_norm
+
+# %% key="layer-norm-use"
+promise = reference["layer_norm"]
+x = torch.tensor([promise["input"]], dtype=torch.float64)
+gain, shift = torch.ones(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+normalized = layer_norm(x, gain, shift, eps=0.0)
+print(f"{x.mean().item()=} {x.var(correction=0).item()=}", normalized, sep="\n")
+promised = torch.tensor(promise["normalized"], dtype=torch.float64)
+assert x.mean() == promise["mean"] and x.var(correction=0) == promise["variance"]
+assert (normalized[0] - promised).abs().max() < 1e-12
+assert torch.allclose(normalized, F.layer_norm(x, (4,), eps=0.0), rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="norm-say"
+r"""
+Mean 2.5, variance 1.25, and the result agrees with both the reference and the library. How visible are the two mistakes? Compare $d-1$ for 4 features and for 512; then move $\varepsilon$ out of the root for numbers of the size of one thousandth.
+"""
+
+# %% [markdown] lang="ru" key="norm-say" en="311ae600"
+r"""
+Среднее 2,5, дисперсия 1,25, и результат совпал и с эталоном, и с библиотекой. А насколько заметны обе ошибки? Сравните вариант с $d-1$ для 4 признаков и для 512, а потом вынесите $\varepsilon$ из-под корня для чисел порядка одной тысячной.
+"""
+
+# %% key="norm-break"
+for width in (4, 512):
+    row = torch.randn(width, dtype=torch.float64)
+    unbiased = (row - row.mean()) / row.std()
+    gap = (F.layer_norm(row, (width,), eps=0.0) / unbiased - 1).abs().max().item()
+    print(f"{width=} {gap=:.2%}")
+tiny = 1e-3 * torch.arange(1.0, 5.0)
+inside = F.layer_norm(tiny, (4,), eps=1e-5)[-1].item()
+outside = ((tiny - tiny.mean()) / (tiny.var(correction=0).sqrt() + 1e-5))[-1].item()
+print(f"{inside=:.3f} {outside=:.3f}")
+
+# %% [markdown] lang="en" key="norm-break-say"
+r"""
+For 4 features the mistake is 15 %, for 512 a tenth of one per cent: invisible in a loss curve, and enough to fail any exact comparison with another program. The misplaced $\varepsilon$ shows only on small inputs, where it changes the result threefold. Small test sizes and small numbers are your friends.
+"""
+
+# %% [markdown] lang="ru" key="norm-break-say" en="4d93f6ac"
+r"""
+Для 4 признаков ошибка равна 15 %, для 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Неверно стоящее $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Маленькие размеры и маленькие числа в проверках — ваши друзья.
+"""
+
+# %% [markdown] lang="en" key="ffn-ask"
+r"""
+### The feed-forward network
+
+A two-layer network, applied to every token alone: widen to `d_ff`, bend with a non-linear function (GELU), narrow again. If tokens really do not meet here, changing one must leave all others exactly as they were.
+"""
+
+# %% [markdown] lang="ru" key="ffn-ask" en="27542283"
+r"""
+### Полносвязная сеть блока
+
+Двухслойная сеть работает с каждым токеном отдельно: расширить до `d_ff`, изогнуть нелинейной функцией (GELU), сузить обратно. Если токены здесь и правда не встречаются, то при изменении одного все остальные обязаны остаться в точности прежними.
+"""
+
+# %% key="ffn"
+from course_lib.layers import FeedForward
+
+# %% key="ffn-use"
+network = FeedForward(8, 32).double()
+x = torch.randn(1, 4, 8, dtype=torch.float64)
+changed = x.clone()
+changed[0, 2] += 1.0
+moved = (network(x) - network(changed)).abs().amax(dim=-1)[0].detach()
+print(moved)
+assert (moved[[0, 1, 3]] == 0).all() and moved[2] > 0
+
+# %% [markdown] lang="en" key="gelu-ask"
+r"""
+### Two functions with one name
+
+Only token 2 moved. A word on GELU: it weighs each number by the probability that a standard normal variable is smaller, $x\,\Phi(x)$. Some programs compute it exactly, others by an old approximation with a hyperbolic tangent. Does the difference matter?
+"""
+
+# %% [markdown] lang="ru" key="gelu-ask" en="f7c777aa"
+r"""
+### Две функции под одним именем
+
+Сдвинулся только токен 2. Два слова о GELU: она умножает число на вероятность того, что стандартная нормальная величина окажется меньше него, $x\,\Phi(x)$. Одни программы вычисляют её точно, другие — старым приближением через гиперболический тангенс. Важна ли разница?
+"""
+
+# %% key="gelu"
+grid = torch.linspace(-6, 6, 2_001, dtype=torch.float64)
+gap = (F.gelu(grid) - F.gelu(grid, approximate="tanh")).abs().max().item()
+print(f"{gap:.1e}")
+assert 4e-4 < gap < 5e-4
+assert torch.equal(network(x), network.down(F.gelu(network.up(x))))
+
+# %% [markdown] lang="en" key="gelu-say"
+r"""
+The gap is at most 0.0005: too small to notice in the text, yet a model trained with one and served with the other is a slightly different model, and that has been shipped (pocket-tts#278). We use the exact form; tolerances must be tighter than the gap to tell the two apart.
+"""
+
+# %% [markdown] lang="ru" key="gelu-say" en="3795fa43"
+r"""
+Разница не больше 0,0005: в тексте её не заметить, но модель, обученная с одной функцией и запущенная с другой, — уже немного другая модель, и такое выпускали (pocket-tts#278). Мы берём точную форму; чтобы отличить одну от другой, допуск должен быть меньше этой разницы.
+"""
+
+# %% [markdown] lang="en" key="block-ask"
+r"""
+### The block: two notes in the margin
+
+A block never replaces a token's vector; each of its two parts (*sublayers*) *adds* to it, like notes in a margin. This vector, passed from block to block, is called the *residual stream*:
+
+$$x \leftarrow x + \mathrm{attn}(\mathrm{ln}_1(x)), \qquad x \leftarrow x + \mathrm{ffn}(\mathrm{ln}_2(x)).$$
+
+Normalization stands *before* each sublayer (pre-norm). Find the two lines that carry $x$ past the sublayers.
+"""
+
+# %% [markdown] lang="ru" key="block-ask" en="04d375fb"
+r"""
+### Блок: две заметки на полях
+
+Блок никогда не заменяет вектор токена; каждая из двух его частей (*подслоёв*) *прибавляет* к нему своё, как пишут заметки на полях. Этот вектор, идущий от блока к блоку, называют *остаточным потоком*:
+
+$$x \leftarrow x + \mathrm{attn}(\mathrm{ln}_1(x)), \qquad x \leftarrow x + \mathrm{ffn}(\mathrm{ln}_2(x)).$$
+
+Нормализация стоит *до* каждого подслоя (pre-norm). Найдите две строки, которые проносят $x$ мимо подслоёв.
+"""
+
+# %% key="pre-norm-block"
+from course_lib.layers import PreNormBlock
+
+# %% key="decoder-block"
+from course_lib.layers import DecoderBlock
+
+# %% key="block-identity"
+block = DecoderBlock(8, 2, 32).double()
+with torch.no_grad():
+    for parameter in (block.attn.out.weight, block.ffn.down.weight, block.ffn.down.bias):
+        parameter.zero_()
+print((block(x) - x).abs().max().item())
+assert torch.equal(block(x), x)
+
+# %% [markdown] lang="en" key="block-identity-say"
+r"""
+With both sublayers silenced the block is the identity, bit for bit. That is the test of a true residual path: a block that passes on the *normalised* vector instead of `x` can train all the same, and it fails here.
+"""
+
+# %% [markdown] lang="ru" key="block-identity-say" en="f0fbda4d"
+r"""
+Если заглушить оба подслоя, блок становится тождественным преобразованием — бит в бит. Это и есть проверка настоящего остаточного пути: блок, который передаёт дальше *нормализованный* вектор вместо `x`, тоже способен обучаться, а здесь провалится.
+"""
+
+# %% [markdown] lang="en" key="stream-ask"
+r"""
+### What pre-norm protects
+
+Scale the incoming vectors by 100. The sublayers see normalised inputs, so the note that attention *adds* should hardly change, while the stream itself passes through at full size.
+"""
+
+# %% [markdown] lang="ru" key="stream-ask" en="66096310"
+r"""
+### Что бережёт pre-norm
+
+Умножим входные векторы на 100. Подслои видят нормализованные входы, поэтому заметка, которую *прибавляет* внимание, почти не должна измениться, а сам поток пройдёт насквозь в полную величину.
+"""
+
+# %% key="stream"
+block = DecoderBlock(8, 2, 32).double()
+small_note = block.attn(block.ln1(x))
+large_note = block.attn(block.ln1(100 * x))
+size, change = small_note.abs().max().item(), (small_note - large_note).abs().max().item()
+print(f"{size=:.2f} {change=:.1e}")
+assert change < 1e-3 * size
+
+# %% [markdown] lang="en" key="stream-say"
+r"""
+The note in the margin stays the same size however large the stream is; the tiny difference comes from $\varepsilon$. A post-norm block would normalise the stream itself at every layer, and deep stacks of those need a careful warm-up (Xiong et al. 2020).
+"""
+
+# %% [markdown] lang="ru" key="stream-say" en="57488298"
+r"""
+Размер заметки на полях остаётся прежним, как бы ни был велик поток; крошечная разница — из-за $\varepsilon$. Блок с нормализацией после подслоя (post-norm) нормировал бы сам поток в каждом слое, и обучение глубоких стопок из таких блоков требует осторожного разогрева (Xiong et al. 2020).
+"""
+
+# %% [markdown] lang="en" key="family-ask"
+r"""
+### The whole family
+
+The original Transformer has two stacks (post-norm then; we keep pre-norm). An *encoder* block is ours without the causal mask. The other stack's *encoder-decoder* block puts cross-attention between its two sublayers. Decoder-only models, the subject of this course, need just the block you have.
+"""
+
+# %% [markdown] lang="ru" key="family-ask" en="a882686f"
+r"""
+### Всё семейство
+
+В исходном Transformer две стопки блоков (тогда — post-norm, у нас — pre-norm). Блок *кодировщика* — это наш блок без причинной маски. В блоке второй стопки, *кодировщика-декодировщика*, между двумя подслоями стоит ещё и перекрёстное внимание. Моделям «только декодировщик», которым посвящён курс, хватает блока, который у вас уже есть.
+"""
+
+# %% key="encoder-block"
+from course_lib.layers import EncoderBlock
+
+# %% key="encoder-decoder-block"
+from course_lib.layers import EncoderDecoderBlock
+
+# %% [markdown] lang="en" key="family-see"
+r"""
+Are these the same functions as PyTorch's layers? One helper copies our weights into a twin. PyTorch's attention has biases that ours lacks, so they stay zero.
+"""
+
+# %% [markdown] lang="ru" key="family-see" en="af2da5a0"
+r"""
+Те ли же это функции, что слои PyTorch? Одна вспомогательная функция копирует наши веса в двойника. Во внимании PyTorch есть смещения (bias), которых нет у нас, поэтому они остаются нулевыми.
+"""
+
+# %% key="family-twin"
+def load_twin(twin: nn.Module, parts: dict[str, nn.Module]) -> nn.Module:
+    state = {name: torch.zeros_like(value) for name, value in twin.state_dict().items()}
+    for prefix, part in parts.items():
+        state.update({prefix + name: value for name, value in part.state_dict().items()})
+    twin.load_state_dict(state)
+    return twin
+
+
+style = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
+
+# %% key="family-agrees"
+x = torch.randn(2, 5, 12, dtype=torch.float64)
+for ours, mask in ((EncoderBlock(12, 3, 24), None), (DecoderBlock(12, 3, 24), ~causal_allowed(5, 5))):
+    parts = {
+        "self_attn.in_proj_": ours.attn.qkv, "self_attn.out_proj.": ours.attn.out,
+        "linear1.": ours.ffn.up, "linear2.": ours.ffn.down, "norm1.": ours.ln1, "norm2.": ours.ln2,
+    }
+    twin = load_twin(nn.TransformerEncoderLayer(12, 3, 24, **style), parts).double()
+    difference = (ours.double()(x) - twin(x, src_mask=mask)).abs().max().item()
+    print(type(ours).__name__, difference < 1e-12)
+    assert difference < 1e-12
+
+# %% [markdown] lang="en" key="family-agrees-say"
+r"""
+Encoder and decoder-only block are one layer with two masks. The third block has two attentions, so its twin gets one more pair of projections.
+"""
+
+# %% [markdown] lang="ru" key="family-agrees-say" en="c60ac401"
+r"""
+Блок кодировщика и блок «только декодировщика» — один слой с двумя масками. У третьего блока два внимания, и его двойнику нужна ещё одна пара проекций.
+"""
+
+# %% key="family-third"
+ours = EncoderDecoderBlock(12, 3, 24)
+cross_in = nn.Linear(12, 36, bias=False)
+cross_in.weight = nn.Parameter(torch.cat([ours.cross_attn.q.weight, ours.cross_attn.kv.weight]))
+parts = {
+    "self_attn.in_proj_": ours.self_attn.qkv, "self_attn.out_proj.": ours.self_attn.out,
+    "multihead_attn.in_proj_": cross_in, "multihead_attn.out_proj.": ours.cross_attn.out,
+    "linear1.": ours.ffn.up, "linear2.": ours.ffn.down,
+    "norm1.": ours.ln1, "norm2.": ours.ln2, "norm3.": ours.ln3,
+}
+twin = load_twin(nn.TransformerDecoderLayer(12, 3, 24, **style), parts).double()
+memory = torch.randn(2, 4, 12, dtype=torch.float64)
+difference = (ours.double()(x, memory) - twin(x, memory, tgt_mask=~causal_allowed(5, 5))).abs().max()
+print(type(ours).__name__, difference.item() < 1e-12)
+assert difference < 1e-12
+
+# %% [markdown] lang="en" key="floor-ask"
+r"""
+### Where do the parameters live?
+
+All three agree with the library. Now count their matrices: attention has four of size $d \times d$, the feed-forward network two of $d \times d_{ff}$, usually with $d_{ff} = 4d$. Which part of an encoder layer is therefore feed-forward?
+"""
+
+# %% [markdown] lang="ru" key="floor-ask" en="f82977f6"
+r"""
+### Где живут параметры?
+
+Все три совпали с библиотекой. Теперь посчитаем их матрицы: у внимания их четыре, размером $d \times d$, у полносвязной сети — две, $d \times d_{ff}$, и обычно $d_{ff} = 4d$. Какую же часть слоя кодировщика занимает полносвязная сеть?
+"""
+
+# %% key="floor"
+from course_lib.cost import ParameterFloor, transformer_parameter_floor
+
+# %% key="matrix-count"
+from course_lib.cost import count_matrix_weights
+
+# %% key="floor-use"
+counts = transformer_parameter_floor(512, 2048)
+promise = reference["parameter_floor"]
+for name, value in vars(counts).items():
+    print(f"{name:18} {value}")
+    assert value == promise[name]
+assert counts.encoder_layer == count_matrix_weights(EncoderBlock(512, 8, 2048))
+assert counts.decoder_layer == count_matrix_weights(EncoderDecoderBlock(512, 8, 2048))
+
+# %% [markdown] lang="en" key="floor-say"
+r"""
+Two thirds of an encoder layer are feed-forward. The formula gives a floor: biases, norms and embeddings come on top. The same numbers were counted from real blocks, so that formula and code cannot disagree.
+"""
+
+# %% [markdown] lang="ru" key="floor-say" en="b917e267"
+r"""
+Две трети слоя кодировщика занимает полносвязная сеть. Формула даёт нижнюю границу: смещения (bias), нормализации и эмбеддинги добавляются сверху. Те же числа мы получили и пересчётом настоящих блоков, чтобы формула и код не могли разойтись.
+"""
+
+# %% [markdown] lang="en" key="probe-ask"
+r"""
+## 8. Does the future leak?
+
+Here is a test that needs no formulas. Change the last token of a sentence and see whether any *earlier* output moves: if one does, it has read the future. The probe is a small fixed network whose only path between tokens is attention.
+"""
+
+# %% [markdown] lang="ru" key="probe-ask" en="2c252db5"
+r"""
+## 8. Не просачивается ли будущее?
+
+Вот проверка, которой не нужны формулы. Измените последний токен предложения и посмотрите, сдвинулся ли хоть один *более ранний* выход: если да, он прочёл будущее. Наш зонд — маленькая сеть с постоянными весами, в которой токены связаны только вниманием.
+"""
+
+# %% key="probe"
+from course_lib.causality import CausalityProbe
+
+# %% key="probe-use"
+before, after = torch.tensor([[1, 2, 3, 4, 5]]), torch.tensor([[1, 2, 3, 4, 9]])
+for causal_flag in (True, False):
+    probe = CausalityProbe(causal=causal_flag)
+    leak = (probe(before) - probe(after))[:, :-1].abs().max().item()
+    print(f"{causal_flag=} {leak:.2g}")
+    assert leak <= 1e-7 if causal_flag else leak > 0.1
+
+# %% [markdown] lang="en" key="probe-say"
+r"""
+With the mask the earlier outputs do not move at all; without it one moves by 0.3. But only the *last* token was changed: a leak from the third token to the first would pass unseen. A full check changes every later token in turn.
+"""
+
+# %% [markdown] lang="ru" key="probe-say" en="8356017e"
+r"""
+С маской ранние выходы не сдвигаются вовсе, без неё один сдвигается на 0,3. Но изменён был только *последний* токен: утечка из третьего токена в первый осталась бы незамеченной. Полная проверка меняет по очереди каждый следующий токен.
+"""
+
+# %% key="leak"
+def leak(model, token_ids: Tensor, other_id: int) -> float:
+    moved = 0.0
+    for position in range(1, token_ids.shape[1]):
+        changed = token_ids.clone()
+        changed[:, position] = other_id
+        difference = (model(token_ids) - model(changed))[:, :position].abs().max().item()
+        moved = max(moved, difference)
+    return moved
+
+
+for causal_flag in (True, False):
+    print(f"{causal_flag=} {leak(CausalityProbe(causal=causal_flag), before, 9):.2g}")
+
+# %% [markdown] lang="en" key="leak-say"
+r"""
+These few lines catch a dropped mask, an off-by-one and a normalisation across time alike, because they ask only about the result. We shall need them in section 10, where a famous test goes blind.
+"""
+
+# %% [markdown] lang="ru" key="leak-say" en="218e82da"
+r"""
+Эти несколько строк одинаково ловят потерянную маску, промах на единицу и нормализацию вдоль времени: они спрашивают только о результате. Они понадобятся нам в разделе 10, где одна знаменитая проверка окажется слепой.
+"""
+
+# %% [markdown] lang="en" key="nll-ask"
+r"""
+## 9. What a language model is asked to do
+
+A model gives one number per vocabulary entry, the *logits*. Three steps lead from there to the number people quote: softmax, the *negative log-likelihood* (NLL) of the true token, and the exponential of its mean.
+
+$$\text{logits } z \;\to\; p = \mathrm{softmax}(z) \;\to\; -\ln p_{\text{target}} \text{ (nats)} \;\to\; \exp(\text{mean}) = \text{perplexity}.$$
+
+Walk them by hand, with four tokens and the last one as the truth.
+"""
+
+# %% [markdown] lang="ru" key="nll-ask" en="8fea2329"
+r"""
+## 9. Чего хотят от языковой модели
+
+Модель даёт по одному числу на каждый токен словаря — *логиты*. От них к числу, которое обычно называют, ведут три шага: softmax, *отрицательное логарифмическое правдоподобие* (NLL) правильного токена и экспонента его среднего.
+
+$$\text{логиты } z \;\to\; p = \mathrm{softmax}(z) \;\to\; -\ln p_{\text{target}} \text{ (наты)} \;\to\; \exp(\text{среднее}) = \text{перплексия}.$$
+
+Пройдём их вручную: четыре токена, правильный — последний.
+"""
+
+# %% key="nll-by-hand"
+promise = reference["next_token_nll"]
+logits, target = promise["logits"], promise["target"]
+exponents_by_hand = [math.exp(z - max(logits)) for z in logits]
+probabilities = [e / sum(exponents_by_hand) for e in exponents_by_hand]
+nll = -math.log(probabilities[target])
+print([round(p, 4) for p in probabilities], f"{nll=:.4f} {math.exp(nll)=:.4f}")
+assert all(abs(p - r) < 1e-12 for p, r in zip(probabilities, promise["probabilities"], strict=True))
+
+# %% [markdown] lang="en" key="nll-by-hand-say"
+r"""
+The truth had probability 0.58, which costs 0.54 *nats* (a nat is a bit in base $e$); the perplexity 1.72 says "as unsure as between 1.72 equally likely tokens". The function below does the same without ever computing the probability, so that one of $e^{-500}$ is no trouble.
+"""
+
+# %% [markdown] lang="ru" key="nll-by-hand-say" en="0564fc51"
+r"""
+Вероятность правильного токена была 0,58, и стоит это 0,54 *ната* (нат — это бит по основанию $e$); перплексия 1,72 значит: «сомнений столько же, сколько при выборе из 1,72 равновероятного токена». Функция ниже делает то же, не вычисляя самой вероятности, поэтому и $e^{-500}$ ей нипочём.
+"""
+
+# %% key="token-nll"
+from course_lib.likelihood import token_nll
+
+# %% key="token-nll-use"
+print(token_nll(logits, target), token_nll([500.0, 0.0], 1))
+assert abs(token_nll(logits, target) - promise["nll"]) < 1e-12 and abs(nll - promise["nll"]) < 1e-12
+assert token_nll([500.0, 0.0], 1) == 500.0
+
+# %% [markdown] lang="en" key="token-nll-say"
+r"""
+A model that knows nothing gives every token the same probability and pays $\ln V$. With six tokens that is 1.79 nats, and we shall need this number twice.
+"""
+
+# %% [markdown] lang="ru" key="token-nll-say" en="87593220"
+r"""
+Модель, которая не знает ничего, даёт всем токенам равные вероятности и платит $\ln V$. Для шести токенов это 1,79 ната — число, которое понадобится нам дважды.
+"""
+
+# %% key="uniform-nll"
+uniform = token_nll([0.0] * 6, 3)
+print(f"{uniform=:.3f} {math.exp(uniform)=:.1f}")
+assert abs(uniform - math.log(6)) < 1e-12
+
+# %% [markdown] lang="en" key="tiny-lm-ask"
+r"""
+## 10. A language model that fits on one screen
+
+Embed tokens, add learned positions, apply one block, normalise, and compare with every token embedding to get logits. The output matrix *is* the embedding matrix, the very same parameter: this is weight tying.
+"""
+
+# %% [markdown] lang="ru" key="tiny-lm-ask" en="81b5814d"
+r"""
+## 10. Языковая модель, которая умещается на одном экране
+
+Взять эмбеддинги токенов, прибавить обучаемые позиции, применить один блок, нормализовать и сравнить с эмбеддингом каждого токена — получатся логиты. Выходная матрица и *есть* матрица эмбеддингов, тот же самый параметр: это называется связыванием весов.
+"""
+
+# %% key="tiny-lm-speaks"
+from course_lib.tiny_lm import greedy_continuation
+
+# %% [markdown] lang="en" key="tiny-lm-speaks-say"
+r"""
+This loop makes any such model speak: predict, take the likeliest token, append it, repeat. It switches to evaluation mode inside and restores the mode afterwards, and it never forgets the front of your prompt unless told to. Now the model itself; find the tied matrix in its constructor.
+"""
+
+# %% [markdown] lang="ru" key="tiny-lm-speaks-say" en="f659069f"
+r"""
+Этот цикл заставит говорить любую такую модель: предсказать, взять самый вероятный токен, приписать его, повторить. Внутри он переключает модель в режим вывода (eval), а потом возвращает прежний режим, и начала вашего текста не забывает, пока его об этом не попросят. Теперь сама модель; найдите в конструкторе связанную матрицу.
+"""
+
+# %% key="tiny-lm"
+from course_lib.tiny_lm import TinyLM
+
+# %% key="tiny-lm-use"
+torch.manual_seed(seed)
+model = TinyLM().double()
+print(tuple(model(torch.tensor([[0, 1, 2]])).shape))
+model.train()
+model.generate(torch.tensor([[0, 1, 2]]), 3)
+assert model.training and model.head.weight is model.token_embedding.weight
+print(expect_raises(ValueError, model, torch.tensor([[0, 6]])))
+
+# %% [markdown] lang="en" key="tying-say"
+r"""
+Input and output hold the same matrix, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy instead of the shared parameter looks equal only until the first training step. The last line is a refusal: there is no token 6 in a vocabulary of six.
+"""
+
+# %% [markdown] lang="ru" key="tying-say" en="4fcb2eee"
+r"""
+Вход и выход хранят одну и ту же матрицу, поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия вместо общего параметра выглядит так же лишь до первого шага обучения. Последняя строка — отказ: токена 6 в словаре из шести нет.
+"""
+
+# %% [markdown] lang="en" key="windows-ask"
+r"""
+### Windows: the text and its own future
+
+The text is 0 1 2 3 4 5, repeated. We cut it into windows of 13 tokens: the first 12 are read, the last 12 are the answers, each position predicting its successor. Using true prefixes for every prediction at once is called teacher forcing.
+"""
+
+# %% [markdown] lang="ru" key="windows-ask" en="6f34448a"
+r"""
+### Окна: текст и его собственное будущее
+
+Наш текст — последовательность 0 1 2 3 4 5, повторённая много раз. Разрежем его на окна по 13 токенов: первые 12 модель читает, последние 12 — ответы, и каждая позиция предсказывает следующую. Когда все предсказания делаются разом и каждое — по истинному префиксу, это называют обучением с подсказкой истинного префикса (teacher forcing).
+"""
+
+# %% key="windows"
+from course_lib.training import next_token_windows
+
+# %% key="windows-use"
+goal = reference["tiny_lm"]
+text = torch.tensor(goal["period"] * goal["training_repeats"])
+windows = next_token_windows(text, goal["context"])
+print(tuple(windows.shape))
+print(windows[0, :-1].tolist(), windows[0, 1:].tolist(), sep="\n")
+
+# %% [markdown] lang="en" key="overfit-ask"
+r"""
+### The overfit test
+
+A first question to any new model: can it memorise something tiny? If not, nothing bigger will help. The loop is the usual one: predict, measure in nats, follow the gradient. Double precision makes your curve agree with ours to many digits.
+"""
+
+# %% [markdown] lang="ru" key="overfit-ask" en="c9ca0c1e"
+r"""
+### Проверка на заучивание
+
+Первый вопрос к любой новой модели: способна ли она заучить что-то крошечное? Если нет, браться за большее бесполезно. Цикл обычный: предсказать, измерить в натах, сделать шаг по градиенту. Благодаря двойной точности ваша кривая совпадёт с нашей во многих знаках.
+"""
+
+# %% key="loss-function"
+from course_lib.training import next_token_loss, predict_next
+
+# %% key="fit"
+from course_lib.training import fit
+
+# %% [markdown] lang="en" key="fit-read"
+r"""
+`predict_next` makes the only shift in the whole course: logits at position $t$ answer for token $t+1$. Shifting twice, or not at all, is another bug that does not stop the training. Two measures for the result follow, both in evaluation mode: the mean loss, and how often the likeliest guess is right.
+"""
+
+# %% [markdown] lang="ru" key="fit-read" en="acb3ec79"
+r"""
+Единственный во всём курсе сдвиг делает `predict_next`: логиты позиции $t$ отвечают за токен $t+1$. Сдвинуть дважды или не сдвинуть вовсе — ещё одна ошибка, которая обучения не остановит. Дальше — две меры результата, обе в режиме вывода: средние потери и то, как часто самая вероятная догадка верна.
+"""
+
+# %% key="fit-measures"
+from course_lib.training import mean_nll, next_token_accuracy
+
+# %% key="fit-use"
+losses = fit(model, lambda step: windows, steps=steps, learning_rate=goal["learning_rate"])
+accuracy = next_token_accuracy(model, windows)
+print(f"{losses[0]=:.3f} {losses[-1]=:.5f} {accuracy=:.3f}")
+assert losses[-1] < goal["loss_threshold"] and losses[-1] < losses[0] / 50
+assert accuracy >= goal["accuracy_threshold"]
+
+# %% [markdown] lang="en" key="fit-say"
+r"""
+The loss fell below 0.02 nats and more than fiftyfold, and at least 99 % of the next tokens are right. It began at 1.83, close to $\ln 6 = 1.79$: an untrained model with small embeddings knows nothing and nearly says so. In the picture, watch the curve leave the line of ignorance.
+"""
+
+# %% [markdown] lang="ru" key="fit-say" en="8c2868f8"
+r"""
+Потери уменьшились более чем в пятьдесят раз, опустились ниже 0,02 ната, и верны не меньше 99 % следующих токенов. Начали они с 1,83, почти с $\ln 6 = 1{,}79$: необученная модель с небольшими эмбеддингами ничего не знает и почти честно в этом признаётся. Посмотрите на рисунке, как кривая уходит с линии незнания.
+"""
+
+# %% key="drawing-loss" role="folded"
+from course_lib.plots.loss import draw_loss
+
+# %% lang="en" key="loss-figure"
+figure = draw_loss(
+    {"TinyLM": losses},
+    title="Learning 0 1 2 3 4 5 by heart",
+    x_label="step",
+    y_label="nats per token",
+    level=(math.log(6), "ln 6: knowing nothing"),
+)
+show_figure(
+    figure,
+    name="loss",
+    alt="Training loss over 121 steps on a logarithmic axis: it starts near 1.8, at the line ln 6 "
+    "of a model that knows nothing, falls steeply within the first steps and ends near 0.0002.",
+)
+
+# %% lang="ru" key="loss-figure" en="087befb2"
+figure = draw_loss(
+    {"TinyLM": losses},
+    title="Заучиваем 0 1 2 3 4 5",
+    x_label="шаг",
+    y_label="нат на токен",
+    level=(math.log(6), "ln 6: не знать ничего"),
+)
+show_figure(
+    figure,
+    name="loss",
+    alt="Потери за 121 шаг обучения, ось логарифмическая: начинаются около 1,8, у линии ln 6 модели, "
+    "которая не знает ничего, круто падают за первые шаги и доходят примерно до 0,0002.",
+)
+
+# %% [markdown] lang="en" key="continuation-ask"
+r"""
+The test of memory is speech. Give the model `0 1 2` and let it continue greedily: always the likeliest token, fed back as input. What should come out?
+"""
+
+# %% [markdown] lang="ru" key="continuation-ask" en="ad9b999b"
+r"""
+Память проверяют речью. Дадим модели `0 1 2`, и пусть продолжает жадно: каждый раз берёт самый вероятный токен, и он тут же снова подаётся на вход. Что должно получиться?
+"""
+
+# %% key="continuation"
+spoken = model.generate(torch.tensor([[0, 1, 2]]), goal["new_tokens"])[0].tolist()
+print(spoken)
+truth = [token % 6 for token in range(len(spoken))]
+hits = sum(a == b for a, b in zip(spoken[3:], truth[3:], strict=True)) / goal["new_tokens"]
+assert hits >= goal["continuation_accuracy_threshold"]
+print(expect_raises(ValueError, model.generate, torch.tensor([[0, 1, 2]]), 40))
+print(model.generate(torch.tensor([[0, 1, 2]]), 40, sliding_window=True)[0, -8:].tolist())
+
+# %% [markdown] lang="en" key="continuation-say"
+r"""
+It counts. The refusal says that 40 more tokens do not fit into a context of 32; a model that quietly forgets the front of your prompt answers another question than yours. The sliding window does forget it, but only when asked for by name, as in the last line.
+"""
+
+# %% [markdown] lang="ru" key="continuation-say" en="e5e40156"
+r"""
+Модель считает по кругу. Отказ говорит, что ещё 40 токенов не помещаются в контекст длиной 32; модель, которая втихую забывает начало вашего текста, отвечает уже не на ваш вопрос. Скользящее окно тоже его забывает, но лишь по явной просьбе, как в последней строке.
+"""
+
+# %% [markdown] lang="en" key="blind-ask"
+r"""
+### Honest addition 1: this test is blind
+
+Now the uncomfortable question: what did we *prove*? Build the same model, drop its causal mask, and run the same test. Predict: will it fail?
+"""
+
+# %% [markdown] lang="ru" key="blind-ask" en="61daad8c"
+r"""
+### Честное дополнение 1: эта проверка слепа
+
+Теперь неудобный вопрос: что же мы *доказали*? Построим ту же модель, уберём причинную маску и запустим ту же проверку. Предскажите: провалится ли она?
+"""
+
+# %% key="blind"
+torch.manual_seed(seed)
+leaky = TinyLM().double()
+leaky.block.attn.causal = False
+leaky_losses = fit(leaky, lambda step: windows, steps=steps, learning_rate=goal["learning_rate"])
+leaky_spoken = leaky.generate(torch.tensor([[0, 1, 2]]), goal["new_tokens"])[0].tolist()
+print(f"{leaky_losses[-1]=:.5f} {next_token_accuracy(leaky, windows)=:.3f}")
+print(leaky_spoken)
+assert leaky_losses[-1] < goal["loss_threshold"] and leaky_spoken == spoken
+
+# %% [markdown] lang="en" key="blind-say"
+r"""
+It passes, with the future wide open. The reason is the text: after a 3 always comes a 4, so the current token alone tells the next. Such a text is called first-order Markov, and a model needs neither past nor future to master it. A green test proves only what it *can* fail on.
+"""
+
+# %% [markdown] lang="ru" key="blind-say" en="29ce079a"
+r"""
+Она проходит, хотя будущее открыто настежь. Причина в тексте: после 3 всегда идёт 4, и следующий токен однозначно определяется текущим. Такой текст называют марковским первого порядка: чтобы его освоить, не нужны ни прошлое, ни будущее. Зелёная проверка доказывает лишь то, на чём она *способна* провалиться.
+"""
+
+# %% [markdown] lang="en" key="random-ask"
+r"""
+### Honest addition 2: a test that sees
+
+Train on *uniformly random* tokens, fresh ones at every step. The past says nothing about the next token, so on average an honest model cannot get below $\ln 6 = 1.79$ nats on fresh data. A model that sees the future can simply copy it.
+"""
+
+# %% [markdown] lang="ru" key="random-ask" en="ebab60c8"
+r"""
+### Честное дополнение 2: проверка, которая видит
+
+Обучим модель на *равномерно случайных* токенах, новых на каждом шаге. Прошлое ничего не говорит о следующем токене, поэтому честная модель на новых данных в среднем не опустится ниже $\ln 6 = 1{,}79$ ната. А модель, которая видит будущее, может его просто списать.
+"""
+
+# %% key="random-tokens"
+def random_token_student(causal: bool) -> nn.Module:
+    torch.manual_seed(seed)
+    student = TinyLM().double()
+    student.block.attn.causal = causal
+    draws = torch.Generator().manual_seed(seed)
+    shape = (32, goal["context"] + 1)
+    fit(
+        student,
+        lambda step: torch.randint(6, shape, generator=draws),
+        steps=random_steps,
+        learning_rate=0.01,
+    )
+    return student
+
+# %% key="random-tokens-use"
+draws = torch.Generator().manual_seed(seed + 1)
+fresh = torch.randint(6, (256, goal["context"] + 1), generator=draws)
+honest_model, cheating_model = random_token_student(True), random_token_student(False)
+honest, cheating = mean_nll(honest_model, fresh), mean_nll(cheating_model, fresh)
+print(f"{honest=:.3f} {math.log(6)=:.3f} {cheating=:.3f}")
+assert honest > math.log(6) - 0.02 and cheating < 1.2
+
+# %% [markdown] lang="en" key="random-say"
+r"""
+The honest model stays at the floor; the leaky one falls far below it. On data whose floor is known, a lower loss means a leak. But why does the cheat still pay anything at all? Look at its loss position by position.
+"""
+
+# %% [markdown] lang="ru" key="random-say" en="068787a6"
+r"""
+Честная модель остаётся у нижней границы, модель с утечкой опускается далеко под неё. Если нижняя граница данных известна, потери ниже неё означают утечку. Но почему обманщик вообще ещё что-то платит? Посмотрите на его потери по позициям.
+"""
+
+# %% key="random-positions"
+with torch.no_grad():
+    cheat_logits = cheating_model(fresh[:, :-1])
+costs = F.cross_entropy(cheat_logits.flatten(0, 1), fresh[:, 1:].flatten(), reduction="none")
+print(costs.view(256, -1).mean(dim=0))
+print(f"{math.log(6) / 12=:.3f}")
+
+# %% [markdown] lang="en" key="random-positions-say"
+r"""
+Eleven of the twelve positions copy their answer from the token after them; the last has nothing to copy and pays the full $\ln 6$. A twelfth of that is 0.149: the leak even leaves its arithmetic behind.
+"""
+
+# %% [markdown] lang="ru" key="random-positions-say" en="2b23eb5d"
+r"""
+Одиннадцать из двенадцати позиций списывают ответ у следующего токена; последней списывать не у кого, и она платит полные $\ln 6$. Двенадцатая часть этого — 0,149: утечка оставляет даже арифметический след.
+"""
+
+# %% [markdown] lang="en" key="perturb-ask"
+r"""
+The function `leak` from section 8 sees it too, and needs no training. Apply it to the two models that passed the overfit test.
+"""
+
+# %% [markdown] lang="ru" key="perturb-ask" en="c7a04343"
+r"""
+Функция `leak` из раздела 8 тоже видит утечку, и обучение ей не нужно. Применим её к двум моделям, прошедшим проверку на заучивание.
+"""
+
+# %% key="perturb"
+start = torch.tensor([[0, 1, 2, 3, 4]])
+masked_leak, open_leak = leak(model, start, 0), leak(leaky, start, 0)
+print(f"{masked_leak=:.2g} {open_leak=:.2g}")
+assert masked_leak < 1e-12 and open_leak > 1e-3
+
+# %% [markdown] lang="en" key="perturb-say"
+r"""
+Three tests, three answers: memorising says "it can learn", random tokens say "it did not learn to cheat", perturbation says "on this input, nothing later reaches back". Use the last one on every causal model you build.
+"""
+
+# %% [markdown] lang="ru" key="perturb-say" en="b11ba593"
+r"""
+Три проверки — три ответа: заучивание говорит «она умеет учиться», случайные токены — «списывать она не научилась», возмущение — «на этом входе ничто позднее не доходит назад». Последнюю проверку применяйте к каждой причинной модели, которую построите.
+"""
+
+# %% [markdown] lang="en" key="sampling-ask"
+r"""
+## 11. From probabilities to text
+
+Greedy decoding always takes the likeliest token and soon repeats itself. *Sampling* draws instead, and three knobs decide what may be drawn. *Temperature* divides the logits, *top-k* keeps the k likeliest, *top-p* keeps the smallest set whose mass reaches p.
+"""
+
+# %% [markdown] lang="ru" key="sampling-ask" en="a1d4d56e"
+r"""
+## 11. От вероятностей к тексту
+
+Жадное декодирование всегда берёт самый вероятный токен и скоро начинает повторяться. *Сэмплирование* вместо этого тянет жребий, а что может выпасть, решают три регулятора. На *температуру* делятся логиты, *top-k* оставляет k самых вероятных токенов, *top-p* — наименьшее множество, масса которого достигает p.
+"""
+
+# %% key="tempered-softmax"
+from course_lib.sampling import tempered_softmax
+
+# %% key="nucleus-size"
+from course_lib.sampling import nucleus_size
+
+# %% [markdown] lang="en" key="nucleus-read"
+r"""
+The first function is the softmax you know, with the temperature inside and the largest logit subtracted. The second walks down from the likeliest token until the mass reaches p. The distribution below puts them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
+"""
+
+# %% [markdown] lang="ru" key="nucleus-read" en="da21e19a"
+r"""
+Первая функция — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая идёт от самого вероятного токена вниз, пока масса не достигнет p. Распределение ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
+"""
+
+# %% key="token-distribution"
+from course_lib.sampling import token_distribution
+
+# %% key="sampling-scenario"
+from course_lib.sampling import sampling_scenario
+
+# %% key="sampling-use"
+scenario = sampling_scenario()
+for name, values in scenario.items():
+    print(f"{name:14}", [round(value, 4) for value in values])
+assert all(abs(sum(values) - 1) < 1e-12 for name, values in scenario.items() if name != "logits")
+
+# %% [markdown] lang="en" key="scenario-say"
+r"""
+The first row holds the logits $[3, 2, 1, 0]$, the others four policies for them, each a distribution with sum 1. Before you look at the picture: which of the four leave the last token a chance?
+"""
+
+# %% [markdown] lang="ru" key="scenario-say" en="8a902bbf"
+r"""
+Первая строка — логиты $[3, 2, 1, 0]$, остальные — четыре стратегии для них, и каждая даёт распределение с суммой 1. Прежде чем взглянуть на рисунок: какие из четырёх оставляют последнему токену шанс?
+"""
+
+# %% key="drawing-sampling" role="folded"
+from course_lib.plots.sampling_bars import draw_sampling
+
+# %% lang="en" key="sampling-figure"
+figure = draw_sampling(
+    [scenario[name] for name in ("temperature_1", "temperature_2", "top_k_2", "top_p_09")],
+    panel_titles=("temperature 1", "temperature 2", "top-k, k = 2", "top-p, p = 0.9"),
+    x_label="token",
+    y_label="probability",
+)
+show_figure(
+    figure,
+    name="sampling",
+    alt="Four bar charts for logits 3, 2, 1, 0. Temperature 1: 0.64, 0.24, 0.09, 0.03. "
+    "Temperature 2 is flatter: 0.46 to 0.10. Top-k 2 keeps two tokens, top-p 0.9 keeps three.",
+)
+
+# %% lang="ru" key="sampling-figure" en="ab4391fb"
+figure = draw_sampling(
+    [scenario[name] for name in ("temperature_1", "temperature_2", "top_k_2", "top_p_09")],
+    panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0,9"),
+    x_label="токен",
+    y_label="вероятность",
+)
+show_figure(
+    figure,
+    name="sampling",
+    alt="Четыре столбчатые диаграммы для логитов 3, 2, 1, 0. Температура 1: 0,64; 0,24; 0,09; 0,03. "
+    "При температуре 2 ровнее: от 0,46 до 0,10. Top-k 2 оставляет два токена, top-p 0,9 — три.",
+)
+
+# %% [markdown] lang="en" key="sampling-say"
+r"""
+Temperature 2 flattens without removing anyone. Top-k 2 removes two tokens whatever their probability; top-p 0.9 keeps the third, because the first two reach only 0.88. The token that crosses the threshold stays in: dropping it is a common slip.
+"""
+
+# %% [markdown] lang="ru" key="sampling-say" en="f36632fa"
+r"""
+Температура 2 выравнивает, никого не убирая. Top-k 2 убирает два токена, какова бы ни была их вероятность; top-p 0,9 оставляет третий, потому что первые два набирают лишь 0,88. Токен, на котором порог достигнут, остаётся: выбросить его — частый промах.
+"""
+
+# %% key="sampling-nucleus"
+first_two = sum(scenario["temperature_1"][:2])
+survivors_share = sum(scenario["temperature_1"][:2]) / sum(scenario["temperature_1"][:3])
+print(f"{first_two=:.2f} {survivors_share=:.2f}")
+assert scenario["top_p_09"][2] > 0 and scenario["top_p_09"][3] == 0
+both_filters = token_distribution(scenario["logits"], top_k=3, top_p=0.9)
+assert both_filters[2] == 0 and token_distribution([1.0] * 4, top_k=2) == [0.5, 0.5, 0.0, 0.0]
+assert token_distribution(scenario["logits"], top_p=1.0) == scenario["temperature_1"]
+
+# %% [markdown] lang="en" key="sampling-nucleus-say"
+r"""
+With both filters on, top-p looks at the *survivors* of top-k: among three tokens the first two hold 0.91, so now the third goes. Ties keep the lower ids, and $p = 1$ filters nothing, as the assertions check.
+"""
+
+# %% [markdown] lang="ru" key="sampling-nucleus-say" en="a5bfab72"
+r"""
+Когда включены оба фильтра, top-p смотрит на *уцелевших* после top-k: среди трёх токенов первые два держат 0,91, и теперь третий уходит. При равенстве остаются меньшие номера, а $p = 1$ не отсеивает ничего — это и проверяют `assert`.
+"""
+
+# %% [markdown] lang="en" key="draws-ask"
+r"""
+Do real draws follow the numbers? Take 20,000 and compare frequencies with probabilities; a removed token must never appear.
+"""
+
+# %% [markdown] lang="ru" key="draws-ask" en="04879164"
+r"""
+Следует ли жребий этим числам? Вытянем 20 000 токенов и сравним частоты с вероятностями; убранный токен не должен выпасть ни разу.
+"""
+
+# %% key="draws"
+probs = scenario["top_p_09"]
+drawn = random.Random(seed).choices(range(4), weights=probs, k=20_000)
+frequencies = [drawn.count(token) / 20_000 for token in range(4)]
+print([round(value, 3) for value in frequencies])
+assert all(abs(f - p) < 0.015 for f, p in zip(frequencies, probs, strict=True))
+assert frequencies[3] == 0
+
+# %% [markdown] lang="en" key="order-ask"
+r"""
+### Break it: the order of the knobs
+
+Our order is temperature, then top-k, then top-p on what is left. Does it matter? With logits $[3, 2, 1]$, temperature 0.5 and $p = 0.8$ compare our order with the reverse: truncate first, cool later.
+"""
+
+# %% [markdown] lang="ru" key="order-ask" en="eb09c54e"
+r"""
+### Сломаем: порядок регуляторов
+
+Наш порядок: температура, затем top-k, затем top-p по тому, что осталось. Важен ли он? Возьмём логиты $[3, 2, 1]$, температуру 0,5 и $p = 0{,}8$ и сравним наш порядок с обратным: сначала отсечь, потом охладить.
+"""
+
+# %% key="order-break"
+temperature_first = token_distribution([3.0, 2.0, 1.0], temperature=0.5, top_p=0.8)
+truncation_first = token_distribution([3.0, 2.0, 1.0], top_p=0.8)
+for name, values in {"temperature": temperature_first, "truncation": truncation_first}.items():
+    print(name, [token for token, p in enumerate(values) if p > 0])
+assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
+
+# %% [markdown] lang="en" key="order-say"
+r"""
+Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs (transformers#8686). At temperature 1 the order cannot show, so state yours and test it away from 1.
+"""
+
+# %% [markdown] lang="ru" key="order-say" en="a1eb99d0"
+r"""
+Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки в разных программах дают разные тексты (transformers#8686). При температуре 1 порядок ничем себя не выдаёт: объявляйте свой и проверяйте его вдали от 1.
+"""
+
+# %% [markdown] lang="en" key="greedy-ask"
+r"""
+### When to stop
+
+Generation ends at the end-of-sequence token or at the length limit, and the reason should be told truthfully. Which reason is right when the end token is also the last one allowed?
+"""
+
+# %% [markdown] lang="ru" key="greedy-ask" en="3ccde517"
+r"""
+### Когда остановиться
+
+Генерация заканчивается на токене конца текста или на пределе длины, и причину следует называть честно. Какая причина верна, если токен конца оказался и последним разрешённым?
+"""
+
+# %% key="greedy-trace"
+from course_lib.sampling import greedy_trace
+
+# %% key="greedy-trace-use"
+rows = [[0.0, 2.0, 1.0], [0.0, 1.0, 2.0]]
+for end in (2, 0):
+    print(f"{end=}", greedy_trace(rows, eos_id=end, max_new_tokens=2))
+assert greedy_trace(rows, eos_id=2, max_new_tokens=2) == ([1, 2], "eos")
+print(expect_raises(ValueError, greedy_trace, rows, eos_id=0, max_new_tokens=3))
+
+# %% [markdown] lang="en" key="greedy-say"
+r"""
+The reason is `eos`: the text had ended, and the limit merely came at the same moment. With rows for two steps, a promise of three is refused.
+"""
+
+# %% [markdown] lang="ru" key="greedy-say" en="32217730"
+r"""
+Причина — `eos`: текст закончился сам, а предел лишь наступил в ту же минуту. Если логитов всего на два шага, запрос на три отвергается.
+"""
+
+# %% [markdown] lang="en" key="ex-sampling-statement"
+r"""
+### Exercise 5 (core). Write top-k and top-p
+
+Turn logits into the final distribution: temperature, then top-k, then top-p on the renormalised survivors. Ties go to the lower id, exactly k survive, the crossing token stays, and senseless arguments raise `ValueError`.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-statement" en="ef64fad1"
+r"""
+### Упражнение 5 (основное). Напишите top-k и top-p
+
+Превратите логиты в окончательное распределение: температура, затем top-k, затем top-p по оставшимся токенам после перенормировки. При равенстве выигрывает меньший номер, уцелеть должно ровно k токенов, токен на пороге остаётся, а бессмысленные аргументы вызывают `ValueError`.
+"""
+
+# %% key="ex-sampling" role="stub" exercise="sampling"
+def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
+    # en: a list of probabilities, as long as logits; removed ids get exactly 0.0
+    # ru: список вероятностей той же длины, что и logits; у убранных токенов ровно 0.0
+    raise NotImplementedError
+
+# %% key="sampling-contract" role="folded"
+from course_lib.contracts.sampling import check_sampling_contract
+
+# %% key="ex-sampling-check" role="check" exercise="sampling"
+check_sampling_contract(my_token_distribution)
+
+# %% [markdown] lang="en" key="ex-sampling-hint-1" role="hint" exercise="sampling"
+r"""
+Sort the *ids* once, by falling logit and rising id: `sorted(range(V), key=lambda i: (-logits[i], i))`. Both filters then cut the tail of this list.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-1" en="6aaea222" role="hint" exercise="sampling"
+r"""
+Один раз отсортируйте *номера* по убыванию логита, а при равенстве — по возрастанию номера: `sorted(range(V), key=lambda i: (-logits[i], i))`. Оба фильтра потом лишь отрезают хвост этого списка.
+"""
+
+# %% [markdown] lang="en" key="ex-sampling-hint-2" role="hint" exercise="sampling"
+r"""
+For top-p walk down the list, adding probabilities, and stop *after* the token that brings the sum to p. Remember to renormalise between top-k and top-p, to shift the logits before exponentiating, and that $p = 1$ filters nothing.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-2" en="837d59dc" role="hint" exercise="sampling"
+r"""
+Для top-p идите по списку, складывая вероятности, и остановитесь *после* токена, с которым сумма достигла p. Не забудьте перенормировать между top-k и top-p, сдвинуть логиты перед экспонентой и не отсеивать ничего при $p = 1$.
+"""
+
+# %% key="ex-sampling-solution" role="solution" exercise="sampling"
+def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
+    size = len(logits)
+    if size == 0 or not all(math.isfinite(value) for value in logits):
+        raise ValueError("logits must be finite and not empty")
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature={temperature} must be finite and positive")
+    if top_k is not None and not 1 <= top_k <= size:
+        raise ValueError(f"top_k={top_k} is outside 1..{size}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p={top_p} is outside (0, 1]")
+    ids = sorted(range(size), key=lambda i: (-logits[i], i))[:top_k]
+    mass = {i: math.exp((logits[i] - logits[ids[0]]) / temperature) for i in ids}
+    if top_p is not None and top_p < 1:
+        total, reached, nucleus = math.fsum(mass.values()), 0.0, []
+        for i in ids:
+            nucleus.append(i)
+            reached += mass[i] / total
+            if reached >= top_p:
+                break
+        ids = nucleus
+    total = math.fsum(mass[i] for i in ids)
+    return [mass[i] / total if i in ids else 0.0 for i in range(size)]
+
+# %% [markdown] lang="en" key="recap-ask"
+r"""
+## 12. What you have checked
+
+The last cell runs every contract of this module on the course's own code once more. If you solved the exercises, put your functions in and run it again.
+"""
+
+# %% [markdown] lang="ru" key="recap-ask" en="4af977ab"
+r"""
+## 12. Что вы проверили
+
+Последняя ячейка ещё раз проверяет собственный код курса всеми контрактами этого модуля. Если вы решили упражнения, подставьте свои функции и запустите её снова.
+"""
+
+# %% key="recap-contracts"
+def course_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
+    layer = MultiHeadSelfAttention(x.shape[-1], n_heads, causal=causal).to(x.dtype)
+    weights = {"qkv.weight": torch.cat([w_q, w_k, w_v], dim=1).T, "out.weight": w_o.T}
+    return torch.func.functional_call(
+        layer, weights, (x,), {"token_valid": token_valid, "empty_row": "zero"}
+    )
+
+
+for check, candidate in (
+    (check_attention_contract, scaled_dot_product_attention),
+    (check_causal_mask_contract, causal_allowed),
+    (check_multi_head_contract, course_multi_head),
+    (check_sampling_contract, token_distribution),
+):
+    print(str(check(candidate)).splitlines()[0])
+
+# %% [markdown] lang="en" key="recap-proved"
+r"""
+**Checked here, not believed:** the score variance is within 8 % of $d_k$; a mask after the softmax leaks; our attention equals the reference and the library, gradients included; padding is invisible; a block with silent sublayers is the identity; three blocks equal the library's; two thirds of an encoder layer are feed-forward; the overfit test is blind to a missing mask, the random-token test is not.
+"""
+
+# %% [markdown] lang="ru" key="recap-proved" en="06873f6a"
+r"""
+**Проверено, а не принято на веру:** дисперсия оценок отличается от $d_k$ меньше чем на 8 %; маска после softmax даёт утечку; наше внимание совпадает с эталоном и с библиотекой, включая градиенты; дополнение невидимо; блок с заглушёнными подслоями — тождественное преобразование; три блока совпадают с библиотечными; две трети слоя кодировщика занимает полносвязная сеть; проверка на заучивание слепа к потерянной маске, а проверка на случайных токенах — нет.
+"""
+
+# %% [markdown] lang="en" key="recap-bugs"
+r"""
+**Silent bugs met on the way**
+
+| bug | what gives it away |
+|---|---|
+| softmax over the queries | rows do not sum to 1 |
+| no $\sqrt{d_k}$ | the favourite key takes nearly everything |
+| mask after the softmax | a later key moves an earlier row |
+| finite number for $-\infty$ | a loud hidden key wins |
+| offset forgotten | the newest token sees only the oldest |
+| detached weights | the query's gradient is missing |
+| positions in bfloat16 | neighbours coincide past 256 |
+| `view` without `transpose` | more than one head disagrees with a loop |
+| variance over $d-1$ | small widths differ from the library |
+| no causal mask | loss below $\ln V$ on random tokens |
+"""
+
+# %% [markdown] lang="ru" key="recap-bugs" en="31f24b33"
+r"""
+**Тихие ошибки, встреченные по пути**
+
+| ошибка | что её выдаёт |
+|---|---|
+| softmax вдоль запросов | суммы строк не равны 1 |
+| нет $\sqrt{d_k}$ | любимый ключ забирает почти всё |
+| маска после softmax | более поздний ключ сдвигает более раннюю строку |
+| конечное число вместо $-\infty$ | побеждает громкий скрытый ключ |
+| забыто смещение | самый новый токен видит только самый старый |
+| отсоединённые веса | у запроса нет градиента |
+| позиции в bfloat16 | после 256 соседи совпадают |
+| `view` без `transpose` | при нескольких головах расходится с циклом |
+| дисперсия с $d-1$ | при малой ширине отличается от библиотеки |
+| нет причинной маски | потери ниже $\ln V$ на случайных токенах |
+"""
+
+# %% [markdown] lang="en" key="recap-terms"
+r"""
+**Terms introduced:** token, attention, self-attention, query, key, value, scores, weights, mask, causal mask, padding, batch, fully masked row, contract, clause, silent bug, embedding, positional encoding, head, multi-head attention, cross-attention, layer normalization, feed-forward network, residual stream, pre-norm, encoder, decoder, logits, negative log-likelihood, nat, perplexity, weight tying, teacher forcing, greedy decoding, sampling, temperature, top-k, top-p.
+"""
+
+# %% [markdown] lang="ru" key="recap-terms" en="4942e8c6"
+r"""
+**Введённые термины:** токен, внимание, самовнимание, запрос, ключ, значение, оценки, веса, маска, причинная маска, дополнение (паддинг), пакет (батч), полностью закрытая строка, контракт, пункт контракта, тихая ошибка, эмбеддинг, позиционное кодирование, голова, многоголовое внимание, перекрёстное внимание, нормализация слоя, полносвязная сеть блока, остаточный поток, нормализация до подслоя (pre-norm), кодировщик, декодировщик, логиты, отрицательное логарифмическое правдоподобие, нат, перплексия, связывание весов, обучение с подсказкой истинного префикса, жадное декодирование, сэмплирование, температура, top-k, top-p.
+"""
+
+# %% [markdown] lang="en" key="recap-next"
+r"""
+**What Module 4 adds.** A full decoder-only language model in three versions that must agree on every logit, real GPT-2 weights, and a key-value cache. The offset of section 3 and the refusals of section 10 return there, where they decide whether a fast model is also right.
+"""
+
+# %% [markdown] lang="ru" key="recap-next" en="21b415ef"
+r"""
+**Что добавит модуль 4.** Полную языковую модель «только декодировщик» в трёх вариантах, которые обязаны совпасть в каждом логите, настоящие веса GPT-2 и KV-кэш. Смещение из раздела 3 и отказы из раздела 10 вернутся там, чтобы решить, верна ли быстрая модель.
+"""
