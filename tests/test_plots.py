@@ -363,6 +363,7 @@ def test_log_axes_are_written_in_plain_numbers(painted):
     texts = {name: [words for words, _, _ in painted[name]] for name in DRAWINGS}
     assert {"0.01", "0.1", "1"} <= set(texts["loss"])
     assert {"1", "10", *map(str, SIZES)} <= set(texts["variance"])
+    assert not {"0.02", "0.05", "0.5"} & set(texts["loss"])  # too many over three decades
     narrow = show._figure_svg(draw("loss", curves={"a": [1.9, 0.1]}, level=None), "loss", ALT)
     assert {"0.1", "0.2", "0.5", "1"} <= {words for words, _, _ in painted_texts(narrow)}
 
@@ -420,6 +421,11 @@ def test_a_legend_names_everything_in_the_order_given(figures, name):
     assert len(handles) == len(wanted)
 
 
+def test_the_legend_of_masks_hatches_what_may_not_be_read(figures):
+    legend = figures["masks"].legends[0]
+    assert [bool(handle.get_hatch()) for handle in legend.legend_handles] == [False, True]
+
+
 def test_long_legends_grow_the_card_and_leave_the_body_its_size():
     short = draw("loss", curves={"a": [1, 2]}, level=None)
     long = draw("loss", curves={"слово " * 12: [1, 2], "ещё слово " * 7: [2, 3]}, level=None)
@@ -452,6 +458,7 @@ def test_tensors_arrays_and_lists_draw_the_same(svgs):
     ("name", "changes", "error", "message"),
     [
         ("positions", {"panel_titles": ["one"]}, ValueError, r"2 labels, one for each pair; got 1"),
+        ("positions", {"panel_titles": list("abc")}, ValueError, "2 labels.*; got 3"),
         ("positions", {"panel_titles": "ab"}, TypeError, "must be a list of str; got 'ab'"),
         ("positions", {"series_labels": ["a", " "]}, ValueError, r"series_labels\[1\] is blank"),
         ("positions", {"series_labels": ["a", 1]}, TypeError, r"\[1\] must be a str; got int"),

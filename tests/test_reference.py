@@ -187,9 +187,10 @@ def test_a_leaf_of_another_kind_is_seen(path, change, message):
     assert any(message in problem for problem in problems), problems
 
 
-def test_a_leaf_that_nobody_computes_is_a_disagreement():
+@pytest.mark.parametrize("extra", [0.0, None, [], {}])
+def test_a_leaf_that_nobody_computes_is_a_disagreement(extra):
     facts = json.loads(TEXT)
-    facts["layer_norm"]["eps"] = 0.0
+    facts["layer_norm"]["eps"] = extra
     _, problems = crosschecker.crosscheck(json.dumps(facts))
     assert problems == ["layer_norm.eps: the file has it, this computation does not"]
 
