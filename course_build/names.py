@@ -22,7 +22,9 @@ def names_needed_at_once(node: ast.stmt) -> frozenset[str]:
 
 def _outer_names(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
     for symbol in table.get_symbols():
-        if symbol.is_referenced() and (top or symbol.is_global()):
+        # From Python 3.12 on, the top scope also lists the variables of its comprehensions.
+        outer = not symbol.is_assigned() if top else symbol.is_global()
+        if symbol.is_referenced() and outer:
             yield symbol.get_name()
     for child in table.get_children():
         yield from _outer_names(child, top=False)

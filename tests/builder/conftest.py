@@ -157,6 +157,12 @@ class Repository:
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch):
+    """No test here outlives a power cut, so none waits for the disk."""
+    monkeypatch.setattr("course_build.files.os.fsync", lambda descriptor: None)
+
+
 @pytest.fixture
 def repo(tmp_path, capsys):
     """An empty course with a small library."""
