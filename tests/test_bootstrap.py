@@ -177,7 +177,8 @@ def test_ctrl_c_lets_the_command_tidy_up_and_gives_130(tmp_path):
         f"except KeyboardInterrupt: time.sleep(0.3); pathlib.Path({str(tidied)!r}).touch()\n"
     )
     code = (
-        "import sys; from course_build import bootstrap; "
+        "import signal, sys; from course_build import bootstrap\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job of `&` ignores it
         f"sys.exit(bootstrap.run([sys.executable, '-c', {child!r}]))"
     )
     parent = subprocess.Popen(

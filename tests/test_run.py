@@ -253,7 +253,8 @@ def test_ctrl_c_ends_the_workers_and_leaves_no_process(tmp_path):
         f"'import time; time.sleep(99)', '{marker}'])"
     ])
     code = (
-        "import sys; from pathlib import Path; from course_build import run\n"
+        "import signal, sys; from pathlib import Path; from course_build import run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job of `&` ignores it
         f"jobs = run.find_jobs({{'learner': Path({str(tmp_path / 'in')!r})}},"
         f" Path({str(tmp_path / 'out')!r}), [], [])\n"
         "try: run.run_jobs(jobs)\n"
