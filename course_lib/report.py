@@ -271,6 +271,8 @@ def _violation_wrapped(label: str, text: str, most: int) -> list[str]:
 def _violation_number(value: object, digits: int = 4) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
+    if value == 0:
+        return "0"  # never "-0"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 

@@ -1,6 +1,16 @@
 """Contracts: each takes anybody's function and returns a report, or says what is wrong with it."""
 
 from course_lib.contracts.attention import check_attention_contract
+from course_lib.contracts.causal_mask import check_causal_mask_contract
+from course_lib.contracts.multi_head import check_multi_head_contract
+from course_lib.contracts.sampling import check_sampling_contract
 from course_lib.report import ContractReport, ContractViolation
 
-__all__ = ["ContractReport", "ContractViolation", "check_attention_contract"]
+__all__ = [
+    "ContractReport",
+    "ContractViolation",
+    "check_attention_contract",
+    "check_causal_mask_contract",
+    "check_multi_head_contract",
+    "check_sampling_contract",
+]

@@ -19,7 +19,7 @@ _ATTENTION_DEVIATIONS = {
     "softmax": ("over_queries", "over_first_axis", "over_heads", "over_all", "twice"),
     "mask": ("ignored", "inverted", "transposed", "added", "multiplied", "after_softmax")
     + ("first_item", "on_queries", "on_heads", "not_for_one_query"),
-    "mix": ("transposed_mix",),
+    "order": ("transposed_mix", "square_mix", "swapped", "square_swap"),
 }
 
 _ATTENTION_WAYS = {
@@ -112,6 +112,18 @@ _ATTENTION_WAYS = {
         "en": "the mask were skipped when there is a single query",
         "ru": "маска пропускалась, когда запрос один",
     },
+    "swapped": {
+        "en": "queries and keys were swapped: k @ q.mT instead of q @ k.mT",
+        "ru": "запросы и ключи были переставлены: k @ q.mT вместо q @ k.mT",
+    },
+    "square_swap": {
+        "en": "queries and keys were swapped when there are as many of each",
+        "ru": "запросы и ключи были переставлены, когда тех и других поровну",
+    },
+    "square_mix": {
+        "en": "the values were mixed with the transposed weights when the matrix is square",
+        "ru": "значения смешивались с транспонированными весами, когда матрица квадратная",
+    },
     "transposed_mix": {
         "en": "the values were mixed with the transposed weights",
         "ru": "значения смешивались с транспонированными весами",
@@ -121,34 +133,50 @@ _ATTENTION_WAYS = {
 
 def explain_attention(subject: ContractSubject) -> str:
     """Name the deviations from the formula that reproduce the candidate on fresh inputs."""
-    probes = _attention_probes()
-    given = [_attention_output(subject.candidate, probe) for probe in probes]
-    right = [probe.truth.output for probe in probes]
-    if _attention_all_same(given, right):
-        return ""
+    plain, masked = _attention_plain_probes(), _attention_masked_probes()
+    bare = _attention_answers(subject.candidate, plain)
+    given = _attention_answers(subject.candidate, masked)
 
-    def imitates(deviation: dict[str, str]) -> bool:
-        return all(
-            _attention_same(output, _attention_output(_attention_imitation(deviation), probe))
-            for output, probe in zip(given, probes, strict=True)
+    def imitates(deviation: dict[str, str], probes: list[AttentionCase]) -> bool:
+        answers = _attention_answers(_attention_imitation(deviation), probes)
+        pairs = list(zip(answers, bare if probes is plain else given, strict=False))
+        return all(_attention_same(*pair) for pair in pairs) and any(
+            answer is not None for answer in answers
         )
 
-    found = matching_deviations(_ATTENTION_DEVIATIONS, imitates)
-    return describe_deviations(found, _ATTENTION_WAYS)
+    found = [{}]
+    if not imitates({}, plain):
+        parts = {part: ways for part, ways in _ATTENTION_DEVIATIONS.items() if part != "mask"}
+        found = matching_deviations(parts, lambda deviation: imitates(deviation, plain))
+    for probes in (masked, masked[:2]):  # all the calls, or those with a mask for each query
+        if len(found) != 1 or imitates(found[0], probes):
+            break
+        ways = [{**found[0], "mask": way} for way in _ATTENTION_DEVIATIONS["mask"]]
+        found = [deviation for deviation in ways if imitates(deviation, probes)] or found
+    return describe_deviations([each for each in found if each], _ATTENTION_WAYS)
 
 
-def _attention_probes() -> list[AttentionCase]:
-    """Small calls on which every deviation shows; each mask and its inverse leave keys to read."""
+def _attention_plain_probes() -> list[AttentionCase]:
+    """Small calls without a mask, on which every deviation but those of the mask shows."""
+    sizes = [(3, 4, 5, 2), (4, 4, 3, 2), (3, 2, 5, 4, 2, 2), (1, 4, 3, 5)]
+    return [AttentionCase(*attention_inputs(900 + 10 * n, *s)) for n, s in enumerate(sizes)]
+
+
+def _attention_masked_probes() -> list[AttentionCase]:
+    """Small calls with a mask; each mask, turned and inverted, leaves every row a key to read."""
     rows = torch.tensor([[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]], dtype=torch.bool)
     items = torch.stack([torch.eye(3) + torch.eye(3).roll(1, 1), torch.eye(3).roll(1, 0)]).bool()
     keys = torch.tensor([True, False, True, True])
     return [
-        AttentionCase(*attention_inputs(900, 3, 4, 5, 2)),
-        AttentionCase(*attention_inputs(910, 4, 4, 3, 2), allowed=rows),
-        AttentionCase(*attention_inputs(920, 3, 3, 5, 4, 2, 2), allowed=items.unsqueeze(1)),
-        AttentionCase(*attention_inputs(930, 4, 4, 5, 3), allowed=keys),
-        AttentionCase(*attention_inputs(940, 1, 4, 3, 5), allowed=keys),
+        AttentionCase(*attention_inputs(940, 4, 4, 3, 2), allowed=rows),
+        AttentionCase(*attention_inputs(950, 3, 3, 5, 4, 2, 2), allowed=items.unsqueeze(1)),
+        AttentionCase(*attention_inputs(960, 4, 4, 5, 3), allowed=keys),
+        AttentionCase(*attention_inputs(970, 1, 4, 3, 5), allowed=keys),
     ]
+
+
+def _attention_answers(attention: Any, probes: list[AttentionCase]) -> list[Tensor | None]:
+    return [_attention_output(attention, probe) for probe in probes]
 
 
 def _attention_output(attention: Any, probe: AttentionCase) -> Tensor | None:
@@ -172,17 +200,14 @@ def _attention_same(one: Tensor | None, other: Tensor | None) -> bool:
     )
 
 
-def _attention_all_same(given: list[Tensor | None], right: list[Tensor]) -> bool:
-    return all(_attention_same(one, other) for one, other in zip(given, right, strict=True))
-
-
 def _attention_imitation(deviation: dict[str, str]) -> Any:
     """Attention by the textbook formula, wrong in the given ways."""
     scale, softmax = deviation.get("scale", ""), deviation.get("softmax", "")
-    masking, mix = deviation.get("mask", ""), deviation.get("mix", "")
+    masking, order = deviation.get("mask", ""), deviation.get("order", "")
 
     def attention(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None) -> Tensor:
         d_k, d_v, t_k = q.shape[-1], v.shape[-1], k.shape[-2]
+        square = q.shape[-2] == t_k and order in ("square_mix", "square_swap")
         heads = q.shape[-3] if q.dim() > 2 else 1
         divisors = {
             "no_scale": 1.0,
@@ -193,6 +218,8 @@ def _attention_imitation(deviation: dict[str, str]) -> Any:
             "scale_t_k": math.sqrt(t_k),
             "scale_width": math.sqrt(heads * d_k),
         }
+        if order == "swapped" or (square and order == "square_swap"):
+            q, k = k, q
         scores = q @ k.mT / divisors.get(scale, math.sqrt(d_k))
         keep = _attention_wrong_mask(masking, allowed, scores)
         if keep is not None and masking == "added":
@@ -206,7 +233,8 @@ def _attention_imitation(deviation: dict[str, str]) -> Any:
             weights = weights * keep
         if scale == "scale_after":
             weights = weights / math.sqrt(d_k)
-        return (weights.mT if mix == "transposed_mix" else weights) @ v
+        turned = order == "transposed_mix" or (square and order == "square_mix")
+        return (weights.mT if turned else weights) @ v
 
     return attention
 
@@ -228,7 +256,8 @@ def _attention_wrong_mask(masking: str, allowed: Tensor | None, scores: Tensor) 
     if masking == "inverted":
         return ~allowed
     if masking == "transposed":
-        return allowed.mT if allowed.dim() > 1 else allowed
+        square = scores.shape[-2] == scores.shape[-1]
+        return allowed.expand(scores.shape).mT if square else allowed
     if masking == "first_item":
         return allowed[:1] if allowed.dim() > 2 else allowed
     if masking == "on_queries":

@@ -1,5 +1,6 @@
 """Inputs for attention, with the right answer worked out twice: by loops and by the library."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,9 +46,9 @@ class AttentionCase:
         return dict(zip(names, self.positional, strict=False)) | self.keywords
 
     @property
-    def joint(self) -> torch.Size:
+    def joint(self) -> tuple[int, ...]:
         """The batch axes of the result: those of q, k and v broadcast together."""
-        return torch.broadcast_shapes(*(t.shape[:-2] for t in (self.q, self.k, self.v)))
+        return broadcast_axes(*(tensor.shape[:-2] for tensor in (self.q, self.k, self.v)))
 
     @cached_property
     def truth(self) -> AttentionTruth:
@@ -71,7 +72,7 @@ class AttentionCase:
         yield from _attention_cuts(self, {"q": -2, "allowed": -2})
         yield from _attention_cuts(self, {"q": -1, "k": -1})
         yield from _attention_cuts(self, {"v": -1})
-        if max(tensor.numel() for tensor in (self.q, self.k, self.v)) <= 24:
+        if max(tensor.numel() for tensor in (self.q, self.k, self.v)) <= 40:
             yield from _attention_rounded(self)
 
 
@@ -84,6 +85,16 @@ class AttentionRefusal(AttentionCase):
     def smaller(self) -> Iterator[AttentionCase]:
         """Leave the call as it is."""
         return iter(())
+
+
+def broadcast_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Broadcast shapes together as torch does; torch's own function imports its compiler first."""
+    joint = []
+    for sizes in itertools.zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
+        joint.append(max(sizes))
+        if not {1, joint[-1]}.issuperset(sizes):
+            raise ValueError(f"shapes that do not broadcast together: {shapes}")
+    return tuple(joint[::-1])
 
 
 def attention_by_loops(case: AttentionCase) -> AttentionTruth:

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from course_lib.contracts._attention_case import AttentionCase
@@ -34,6 +35,10 @@ ATTENTION_FACTS = {
         "en": "every score is {ratio:.4g} times the right one (d_k = {d_k}, √d_k = {root:.4g})",
         "ru": "каждая оценка в {ratio:.4g} раза больше верной (d_k = {d_k}, √d_k = {root:.4g})",
     },
+    "scores_unmasked": {
+        "en": "the score of a hidden key is still its q·k / √d_k: it was not masked",
+        "ru": "оценка закрытого ключа так и осталась q·k / √d_k: её не закрыли",
+    },
     "scores_fill": {
         "en": "a masked score is {fill:.6g} and must be -inf",
         "ru": "закрытая оценка равна {fill:.6g}, а должна быть -inf",
@@ -54,15 +59,36 @@ ATTENTION_FACTS = {
         "en": "{count} of {hidden} hidden keys have a weight; the largest is {most:.4g}",
         "ru": "вес есть у {count} закрытых ключей из {hidden}; наибольший равен {most:.4g}",
     },
+    "low_visible": {
+        "en": "; the visible scores lie at {low:.2g}, and only -inf is sure to lie below them",
+        "ru": "; видимые оценки здесь около {low:.2g}, и заведомо ниже них только -inf",
+    },
     "other_weights": {
-        "en": ".output is right, so the reported weights are not those that made it",
-        "ru": ".output верен, значит показаны не те веса, из которых он получен",
+        "en": ".weights @ v differs from .output by {gap:.2g}: these weights did not make it",
+        "ru": ".weights @ v отличается от .output на {gap:.2g}: он получен не из этих весов",
+    },
+    "narrow": {
+        "en": "every number of .{name} fits float32 exactly, although the inputs are float64",
+        "ru": "каждое число в .{name} точно умещается в float32, хотя входы — float64",
+    },
+    "exp_range": {
+        "en": "; the right scores lie between {low:.5g} and {high:.5g}, and exp(x) of float64 ends "
+        "at x = 709: subtract the largest visible score of each row first",
+        "ru": "; верные оценки лежат между {low:.5g} и {high:.5g}, а exp(x) в float64 кончается "
+        "на x = 709: сначала вычтите наибольшую видимую оценку каждой строки",
+    },
+    "half_range": {
+        "en": "; q·k reaches {high:.5g}, and float16 ends at 65504: compute the scores in float32",
+        "ru": "; q·k доходит до {high:.5g}, а float16 кончается на 65504: считайте оценки в "
+        "float32",
     },
     "mixing": {
         "en": ".weights are right, so the mistake is in mixing the values: weights @ v differs "
         "from .output",
         "ru": ".weights верны, значит ошибка в смешивании значений: weights @ v не равно .output",
     },
+    "changed_argument": {"en": "{name} changed", "ru": "изменён {name}"},
+    "unchanged": {"en": "nothing changed", "ru": "без изменений"},
     "changed": {
         "en": "the call changed its argument {name}: work on a copy",
         "ru": "вызов изменил свой аргумент {name}: работайте с копией",
@@ -73,9 +99,17 @@ ATTENTION_FACTS = {
         "ru": ".output отрезан от q, k и v: градиент до них не доходит (detach, no_grad, .data, "
         ".item() или вычисление вне torch)",
     },
+    "nan_gradient": {
+        "en": "the output is right, but the gradient of {names} is NaN",
+        "ru": "выход верен, но градиент {names} — NaN",
+    },
+    "training_only": {
+        "en": "inputs that require a gradient give another output than the same numbers without",
+        "ru": "входы, требующие градиента, дают другой выход, чем те же числа без него",
+    },
     "no_gradient": {
-        "en": "no gradient reaches {names}: on the way to the output they are detached",
-        "ru": "градиент не доходит до {names}: на пути к выходу они отсоединены (detach)",
+        "en": "no gradient reaches {names}: the graph on the way to the output is cut",
+        "ru": "градиент не доходит до {names}: граф на пути к выходу разорван",
     },
 }
 
@@ -84,11 +118,14 @@ def attention_facts(
     name: str, case: AttentionCase, fields: dict[str, Tensor], tolerance: float
 ) -> str:
     """What the other fields of the same call prove about a field that is wrong."""
-    truth = case.truth
+    got, truth = fields[name], case.truth
+    if got.dtype == torch.float64 and _attention_fits_float32(got, getattr(truth, name)):
+        return localized(ATTENTION_FACTS["narrow"], name=name)
     if name == "scores":
-        return _attention_score_facts(case, fields["scores"])
-    if name == "weights" and _attention_close(fields["output"], truth.output, tolerance):
-        return localized(ATTENTION_FACTS["other_weights"])
+        return _attention_score_facts(case, got)
+    if name == "weights":
+        gap = (got.double() @ case.v.double() - fields["output"].double()).abs().max().item()
+        return localized(ATTENTION_FACTS["other_weights"], gap=gap) if gap > 1e-3 else ""
     if (
         name == "output"
         and "weights" in fields
@@ -98,17 +135,37 @@ def attention_facts(
     return ""
 
 
+def attention_range_facts(case: AttentionCase) -> str:
+    """Which range of numbers the right computation passes through, if it is a dangerous one."""
+    if case.q.dtype == torch.float16:
+        high = (case.q.double() @ case.k.double().mT).abs().max().item()
+        return localized(ATTENTION_FACTS["half_range"], high=high) if high > 65504 else ""
+    visible = case.truth.scores[case.truth.scores.isfinite()]
+    if visible.numel() == 0 or visible.abs().max() < 700:
+        return ""
+    low, high = visible.min().item(), visible.max().item()
+    return localized(ATTENTION_FACTS["exp_range"], low=low, high=high)
+
+
+def _attention_fits_float32(got: Tensor, want: Tensor) -> bool:
+    """Whether float32 holds all these numbers, though it does not hold the right ones."""
+    if not _attention_close(got.nan_to_num(neginf=0.0), want.nan_to_num(neginf=0.0), 1e-5):
+        return False
+    narrow = ((tensor == tensor.float().double()).all().item() for tensor in (got, want))
+    return tuple(narrow) == (True, False)
+
+
 def _attention_close(got: Tensor, want: Tensor, tolerance: float) -> bool:
     return bool(((got.double() - want).abs() <= tolerance * want.abs().clamp(min=1.0)).all())
 
 
 def _attention_score_facts(case: AttentionCase, scores: Tensor) -> str:
     """A constant ratio to the right scores, or the finite number that fills masked places."""
-    got, want = scores.double().expand_as(case.truth.scores), case.truth.scores
+    got, want = scores.double(), case.truth.scores
     visible = want != -math.inf
-    filled = got[~visible & (got != -math.inf)]
-    if filled.numel():
-        return localized(ATTENTION_FACTS["scores_fill"], fill=filled[0].item())
+    hidden = ~visible & (got != -math.inf)
+    if hidden.any():
+        return _attention_fill_facts(case, got, hidden)
     known = visible & (want.abs() > 1e-3)
     if int(known.sum()) < 2:
         return ""
@@ -117,6 +174,18 @@ def _attention_score_facts(case: AttentionCase, scores: Tensor) -> str:
     if abs(ratio - 1) < 1e-6 or (ratios - ratio).abs().max() > 1e-6 * abs(ratio):
         return ""
     return localized(ATTENTION_FACTS["scores_ratio"], ratio=ratio, d_k=d_k, root=math.sqrt(d_k))
+
+
+def _attention_fill_facts(case: AttentionCase, scores: Tensor, hidden: Tensor) -> str:
+    """Whether hidden scores were filled with one finite number, or not touched at all."""
+    plain = (case.q.double() @ case.k.double().mT / math.sqrt(case.q.shape[-1])).expand_as(scores)
+    filled, untouched = scores[hidden], plain[hidden]
+    same = (filled - untouched).abs() <= 1e-9 * untouched.abs().clamp(min=1.0)
+    if same.all() and (untouched.abs() > 1e-6).any():
+        return localized(ATTENTION_FACTS["scores_unmasked"])
+    if not same.any() and (filled == filled[0]).all():
+        return localized(ATTENTION_FACTS["scores_fill"], fill=filled[0].item())
+    return ""
 
 
 def attention_sum_facts(case: AttentionCase, weights: Tensor) -> str:

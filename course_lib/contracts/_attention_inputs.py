@@ -248,10 +248,11 @@ def attention_with_policy() -> list[AttentionCase]:
 
 def attention_refusals() -> list[AttentionCase]:
     """Masks that must be refused, each with its kind of error."""
-    q, k, v = attention_inputs(990, 3, 5, 4, 2)
-    batch = attention_inputs(993, 3, 5, 4, 2, 2)
+    count = torch.arange(1.0, 6.0, dtype=torch.float64).unsqueeze(-1)  # [5, 1]
+    q, k, v = count[:3], count, count
+    batch = tuple(torch.stack([tensor, -tensor]) for tensor in (q, k, v))
     one_item = tuple(tensor[:1] for tensor in batch)
-    heads = attention_inputs(996, 3, 5, 4, 2, 2, 1)
+    heads = tuple(tensor.unsqueeze(1) for tensor in batch)
     ones = torch.ones(3, 5, dtype=torch.bool)
     kinds = (ones.float(), ones.double() * 0, ones.long(), ones.to(torch.uint8))
     shapes = [((q, k, v), shape) for shape in ((3, 6), (5, 3), (3, 4), (3,), (8, 8), (2, 3, 5))]

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts._attention_case import AttentionCase
+from course_lib.contracts._attention_case import AttentionCase, broadcast_axes
 from course_lib.contracts._attention_facts import (
     ATTENTION_FACTS,
     attention_facts,
+    attention_range_facts,
     attention_sum_facts,
 )
 from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
@@ -29,8 +30,9 @@ def attention_call(subject: ContractSubject, case: AttentionCase) -> dict[str, T
                 value.copy_(before[name])
             raise Breach(
                 "changed",
-                localized(ATTENTION_FACTS["changed"], name=name),
-                "—",
+                localized(ATTENTION_FACTS["changed_argument"], name=name),
+                localized(ATTENTION_FACTS["unchanged"]),
+                facts=localized(ATTENTION_FACTS["changed"], name=name),
                 clause="arguments_unchanged",
             )
     return attention_form(subject, case, result)
@@ -51,10 +53,13 @@ def attention_form(subject: ContractSubject, case: AttentionCase, result: Any) -
             raise _attention_malformed("not_tensor", name=name, came=type(value).__name__)
         _attention_check_shape(case, name, value)
         _attention_check_dtype(case, name, value)
-    return {name: value.detach() for name, value in fields.items()}
+    return {
+        name: value.detach().expand(_attention_wanted_shape(case, name))
+        for name, value in fields.items()
+    }
 
 
-def attention_finite(fields: dict[str, Tensor]) -> None:
+def attention_finite(fields: dict[str, Tensor], case: AttentionCase) -> None:
     """Breach on NaN and on infinities, except -inf among the scores."""
     for name, value in fields.items():
         fine = torch.isfinite(value) if name != "scores" else ~(value.isnan() | (value == math.inf))
@@ -67,16 +72,15 @@ def attention_finite(fields: dict[str, Tensor]) -> None:
                 str(got),
                 "finite",
                 mismatches=(Mismatch(name, index, got, "finite"),),
-                facts=text,
+                facts=text + attention_range_facts(case),
             )
 
 
 def attention_compare(
-    name: str, got: Tensor, want: Tensor, tolerance: float, facts: str = ""
+    name: str, got: Tensor, want: Tensor, tolerance: float, facts: str = "", kind: str = "wrong"
 ) -> float:
     """Return the largest error, relative above 1; breach when it is over the tolerance."""
-    wide = got.double().expand_as(want) if got.shape != want.shape else got.double()
-    want = want.double()
+    wide, want = got.double(), want.double()
     error = (wide - want).abs() / want.abs().clamp(min=1.0)
     error = torch.where(wide == want, 0.0, error)  # also where both are -inf
     error = torch.where(error.isnan(), math.inf, error)
@@ -89,12 +93,12 @@ def attention_compare(
         Mismatch(name, place, pick(wide[place].item()), pick(want[place].item()))
         for place in places
     )
-    raise Breach(f"wrong {name}", worst, tolerance, mismatches=mismatches, facts=facts)
+    raise Breach(f"{kind} {name}", worst, tolerance, mismatches=mismatches, facts=facts)
 
 
 def judge_form(subject: ContractSubject, case: AttentionCase) -> float:
     """The call returns what it must, finite, and leaves its arguments alone."""
-    attention_finite(attention_call(subject, case))
+    attention_finite(attention_call(subject, case), case)
     return 0.0
 
 
@@ -104,7 +108,7 @@ def judge_attention(*names: str, tolerance: float, exact_mask: bool = True) -> A
     def judge(subject: ContractSubject, case: AttentionCase) -> float:
         truth = case.truth
         fields = attention_call(subject, case)
-        attention_finite(fields)
+        attention_finite(fields, case)
         worst = 0.0
         for name in names:
             if name not in fields:
@@ -122,7 +126,7 @@ def judge_attention(*names: str, tolerance: float, exact_mask: bool = True) -> A
 def judge_row_sums(subject: ContractSubject, case: AttentionCase) -> float:
     """The weights of each query must be shares: none negative, together 1."""
     fields = attention_call(subject, case)
-    attention_finite(fields)
+    attention_finite(fields, case)
     weights = fields["weights"].double()
     ones = torch.ones(weights.shape[:-1], dtype=torch.float64)
     facts = attention_sum_facts(case, weights)
@@ -148,31 +152,31 @@ def _attention_malformed(fact: str, **values: Any) -> Breach:
     return Breach(fact, str(values["came"]), wanted, facts=text, clause="result_form")
 
 
-def _attention_check_shape(case: AttentionCase, name: str, value: Tensor) -> None:
-    """The shape that the arguments call for; axes that only v brings may stay unexpanded."""
+def _attention_wanted_shape(case: AttentionCase, name: str) -> tuple[int, ...]:
     t_q, t_k, d_v = case.q.shape[-2], case.k.shape[-2], case.v.shape[-1]
     last = {"output": (t_q, d_v), "empty_rows": (t_q,)}.get(name, (t_q, t_k))
-    wanted = tuple(case.joint) + last
-    shape = tuple(value.shape)
-    if name == "output" or len(shape) < len(last) or shape[-len(last) :] != last:
-        fits = shape == wanted
-    elif name == "empty_rows":
-        fits = _attention_broadcasts(shape, wanted)
+    return case.joint + last
+
+
+def _attention_check_shape(case: AttentionCase, name: str, value: Tensor) -> None:
+    """The shape that the arguments call for; axes that only v brings may stay unexpanded."""
+    wanted, shape = _attention_wanted_shape(case, name), tuple(value.shape)
+    if name == "empty_rows":
+        fits = len(shape) > 0 and _attention_broadcasts(shape, wanted)
+    elif name in ("weights", "scores"):
+        batch = broadcast_axes(case.q.shape[:-2], case.k.shape[:-2])
+        least = batch + wanted[-2:]
+        fits = _attention_broadcasts(shape, wanted) and _attention_broadcasts(least, shape)
     else:
-        scores_batch = torch.broadcast_shapes(case.q.shape[:-2], case.k.shape[:-2])
-        fits = shape == wanted or (
-            _attention_broadcasts(shape, wanted)
-            and len(shape) >= len(scores_batch) + 2
-            and _attention_broadcasts(tuple(scores_batch) + last, shape)
-        )
+        fits = shape == wanted
     if not fits:
         raise _attention_malformed("shape", name=name, came=list(shape), wanted=list(wanted))
 
 
 def _attention_broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     try:
-        return tuple(torch.broadcast_shapes(shape, wanted)) == wanted
-    except RuntimeError:
+        return broadcast_axes(shape, wanted) == wanted
+    except ValueError:
         return False
 
 
@@ -196,16 +200,18 @@ def _attention_hidden_weights(case: AttentionCase, weights: Tensor) -> None:
     if case.allowed is None:
         return
     hidden = case.truth.scores == -math.inf
-    full = weights.expand_as(hidden)
-    wrong = hidden & (full != 0)
+    wrong = hidden & (weights != 0)
     if wrong.any():
         places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
-        most = full[wrong].abs().max().item()
+        most = weights[wrong].abs().max().item()
         facts = localized(
             ATTENTION_FACTS["hidden_weight"],
             count=int(wrong.sum()),
             hidden=int(hidden.sum()),
             most=most,
         )
-        mismatches = tuple(Mismatch("weights", p, full[p].item(), 0.0) for p in places)
+        low = case.truth.scores[places[0][:-1]].max().item()
+        if math.isfinite(low) and low < -1e3:
+            facts += localized(ATTENTION_FACTS["low_visible"], low=low)
+        mismatches = tuple(Mismatch("weights", p, weights[p].item(), 0.0) for p in places)
         raise Breach("hidden weight", most, 0.0, mismatches=mismatches, facts=facts)

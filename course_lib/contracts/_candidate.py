@@ -125,7 +125,11 @@ def call_candidate(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> 
 
 
 def must_raise(
-    wanted: type[Exception], candidate: Callable[..., Any], *args: Any, **kwargs: Any
+    wanted: type[Exception],
+    candidate: Callable[..., Any],
+    *args: Any,
+    facts: str = "",
+    **kwargs: Any,
 ) -> None:
     """Call the candidate where it must raise `wanted`; anything else is a breach."""
     try:
@@ -137,9 +141,10 @@ def must_raise(
             f"raised {type(error).__name__}",
             type(error).__name__,
             wanted.__name__,
-            facts=raised_facts(candidate, error),
+            facts="; ".join(text for text in (facts, raised_facts(candidate, error)) if text),
         ) from error
-    raise Breach("accepted", localized(_CANDIDATE_TEXTS["returned"]), wanted.__name__)
+    returned = localized(_CANDIDATE_TEXTS["returned"])
+    raise Breach("accepted", returned, wanted.__name__, facts=facts)
 
 
 def raised_facts(candidate: Callable[..., Any], error: Exception) -> str:
@@ -180,7 +185,7 @@ def hold_clause(
                 last.measured,
                 (allowed or "") if last.allowed is None else last.allowed,
             )
-            told = [text for text in (last.facts, subject.explain(subject)) if text]
+            told = [text for text in (last.facts or breach.facts, subject.explain(subject)) if text]
             diagnosis = "; ".join(told)
             raise ContractViolation(
                 subject.contract, failed, small.arguments(), last.mismatches, diagnosis

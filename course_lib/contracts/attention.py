@@ -33,6 +33,7 @@ from course_lib.contracts._attention_judge import (
     judge_row_sums,
 )
 from course_lib.contracts._attention_properties import (
+    judge_after_another,
     judge_cached_decode,
     judge_empty_row_error,
     judge_gradients,
@@ -68,10 +69,6 @@ _ATTENTION_MEANINGS = {
         "en": "key order does not matter; rows follow their queries",
         "ru": "порядок ключей не важен, строки следуют за запросами",
     },
-    "row_in_batch": {
-        "en": "a row alone gives the same as within the batch",
-        "ru": "строка отдельно даёт то же, что внутри батча",
-    },
     "scores": {
         "en": "scores are q·k / √d_k",
         "ru": "оценки равны q·k / √d_k",
@@ -91,6 +88,14 @@ _ATTENTION_MEANINGS = {
     "masked_keys": {
         "en": "a hidden key (False): score -inf, weight exactly 0",
         "ru": "закрытый ключ (False): оценка -inf, вес ровно 0",
+    },
+    "row_in_batch": {
+        "en": "a row alone gives the same as within the batch",
+        "ru": "строка отдельно даёт то же, что внутри батча",
+    },
+    "after_another": {
+        "en": "right also just after another call of the same shape",
+        "ru": "верно и сразу после другого вызова той же формы",
     },
     "cached_decode": {
         "en": "one query with its mask: last row of the full pass",
@@ -192,12 +197,11 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     exact = partial(judge_attention, tolerance=1e-10)
     everything = exact("scores", "weights", "output", "empty_rows")
     extreme = judge_attention("scores", "weights", "output", tolerance=1e-8)
-    plain = attention_plain()
+    plain, items = attention_plain(), attention_items()
     yield hold("result_form", None, judge_form, attention_calls())
     yield hold("arguments_unchanged", None, judge_form, [*attention_masked()[:3], plain[-1]])
-    yield hold("repeatable", 1e-12, judge_repeatable, attention_items()[-2:])
-    yield hold("permutation", 1e-10, judge_permutation, attention_items()[:3] + plain[:1])
-    yield hold("row_in_batch", 1e-10, judge_row_alone, attention_items())
+    yield hold("repeatable", 1e-12, judge_repeatable, items[3:7])
+    yield hold("permutation", 1e-6, judge_permutation, items[:4])
     if "scores" in subject.fields:
         yield hold("scores", 1e-10, exact("scores"), plain)
     if "weights" in subject.fields:
@@ -205,6 +209,8 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
         yield hold("weights", 1e-10, exact("weights"), plain)
     yield hold("output", 1e-10, exact("output", "empty_rows"), plain)
     yield hold("masked_keys", 1e-10, everything, attention_masked())
+    yield hold("row_in_batch", 1e-6, judge_row_alone, items)
+    yield hold("after_another", 1e-10, judge_after_another, items)
     yield hold("cached_decode", 1e-10, judge_cached_decode, attention_squares())
     yield hold("mask_broadcast", 1e-10, everything, attention_mask_shapes())
     yield hold("batch_broadcast", 1e-10, everything, attention_joint_batches())
