@@ -25,6 +25,11 @@ CASES = {
     "killed": ["print('alive')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1"],
     "reaches_out": ["import urllib.request\nurllib.request.urlopen('http://example.org')"],
     "reaches_address": ["import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=1)"],
+    "forgives": [
+        "import socket\n"
+        "try:\n    socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
+        "except OSError:\n    print('no network here, never mind')"
+    ],
     "reaches_from_child": [
         "import subprocess, sys\n"
         "code = \"import socket; socket.getaddrinfo('example.org', 80)\"\n"
@@ -90,7 +95,9 @@ def outcomes(tmp_path_factory):
             source = [shown.format(mark)]
             jobs.append(make_job(folder, name, source, edition=edition, tags=["exercise-check"]))
     try:
-        return {o.job.name: o for o in run.run_jobs(jobs, run.Plan(limits=LIMITS))}
+        done = run.run_jobs(jobs, run.Plan(limits=LIMITS))
+        assert [outcome.job for outcome in done] == jobs  # told in order, whoever ended first
+        return {outcome.job.name: outcome for outcome in done}
     finally:
         del os.environ["SECRET_OF_THE_PARENT"]
 
@@ -148,7 +155,12 @@ def test_a_killed_kernel_is_reported_at_the_cell_that_ran(outcomes):
 
 
 @pytest.mark.parametrize(
-    ("name", "target"), [("reaches_out", "example.org:80"), ("reaches_address", "192.0.2.1:80")]
+    ("name", "target"),
+    [
+        ("reaches_out", "example.org:80"),
+        ("reaches_address", "192.0.2.1:80"),
+        ("forgives", "192.0.2.1:80"),
+    ],
 )
 @pytest.mark.notebooks
 def test_a_network_attempt_is_refused_and_names_the_rule(outcomes, name, target):
@@ -231,10 +243,13 @@ def test_a_worker_deaf_to_its_end_is_killed(tmp_path):
 
 def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch):
     job = make_job(tmp_path, "broken", ["1"])
+    job.executed.parent.mkdir()
+    job.executed.write_text("of an earlier run", encoding="utf-8")
     monkeypatch.setattr(run, "FORBIDDEN", ("not.a.module",))  # the probe itself fails
     outcome = run.run_job(job, run.Plan(limits=LIMITS), threading.Event())
     assert outcome.status == "broken"
     assert "died before it could report" in outcome.failure.reason
+    assert not job.executed.exists()
     assert run.exit_code([outcome]) == 2
 
 
