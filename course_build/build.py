@@ -13,13 +13,13 @@ from course_build.decode import decode
 from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
-from course_build.head import NAME, add_head, module_number
+from course_build.head import NAME, add_head, head_texts, module_number
 from course_build.language import check_comments
-from course_build.lint import lint, undefined_names
+from course_build.lint import code_faults, lint
 from course_build.notebook import NotebookCell, Parts, compose, solve
 from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
-from course_build.render import InvalidNotebook, render
+from course_build.render import render
 from course_build.settings import Settings
 from course_build.source import Cell, parse_source
 from course_build.structure import check_structure, check_syntax
@@ -82,23 +82,28 @@ def build_course(
 
     A preview says in the notebook itself which of its cells are stale.
     """
+    stop_if_broken(check_names(files.sources))
     library = Library(files.library, read_library_module)
     stems = [stem_of(path) for path in files.sources]
     course = Course({}, {}, ())
-    findings = check_names(files.sources)
+    findings: list[Finding] = []
     for path in paths:
         try:
             text = decode(path, files.sources[path])
             units = read_units(parse_source(path, text, settings.languages), settings)
-            stale = {code: stale_twins(units, code) for code in languages}
+            stale = {language: stale_twins(units, language) for language in languages}
             findings += [finding for found in stale.values() for finding in found]
             parts = gather_parts(units, library, files.references)
-            for language in languages:
-                keys = [finding.key for finding in stale[language]] if preview else []
-                made = render_notebook(parts, stem_of(path), stems, language, settings, keys)
-                course = course.with_notebook(stem_of(path), language, *made)
+            composed = compose_all(parts, languages, settings)
         except CourseError as error:
             findings += error.findings
+            continue
+        for language, editions in composed.items():
+            keys = [finding.key for finding in stale[language]] if preview else []
+            head = head_texts(stem_of(path), stems, language, settings, keys)
+            name = f"{stem_of(path)}.{language}.ipynb"
+            rendered = [render(add_head(cells, head), name) for cells in editions]
+            course = course.with_notebook(stem_of(path), language, *rendered)
     stop_if_broken(findings)
     return replace(course, stale=in_reading_order(findings))
 
@@ -157,29 +162,20 @@ def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[st
     return Parts(units, embedding, [*own, *embedding.imports], loaded)
 
 
-def render_notebook(
-    parts: Parts, stem: str, stems: Sequence[str], language: str, settings: Settings,
-    stale_keys: Sequence[str],
-) -> tuple[bytes, bytes]:  # fmt: skip
-    """Both editions of one notebook, the learner's and the solved one, checked before rendered."""
-    learner = compose(parts, language, settings.languages)
-    solved = solve(learner, parts, language, settings.languages)
-    stop_if_broken([*lint(learner), *undefined_names(solved), *find_leaks(parts.units, learner)])
-    learner_bytes, solved_bytes = (
-        _render(add_head(cells, stem, stems, language, settings, stale_keys), stem, language)
-        for cells in (learner, solved)
-    )
-    return learner_bytes, solved_bytes
-
-
-def _render(cells: Sequence[NotebookCell], stem: str, language: str) -> bytes:
-    try:
-        return render(cells, f"{stem}.{language}.ipynb")
-    except InvalidNotebook as error:
-        path = cells[0].origin.path
-        message = f"the {language} notebook would not be valid: {error}"
-        mend = "this is a fault of the builder: report it with the source"
-        raise CourseError([Finding(path, 1, None, "nbformat", message, mend)]) from error
+def compose_all(
+    parts: Parts, languages: Sequence[str], settings: Settings
+) -> dict[str, tuple[list[NotebookCell], list[NotebookCell]]]:
+    """The learner's and the solved edition in each language, checked as a learner meets them."""
+    composed = {}
+    findings: list[Finding] = []
+    for language in languages:
+        learner = compose(parts, language, settings.languages)
+        composed[language] = learner, solve(learner, parts, language, settings.languages)
+        findings += [*lint(learner), *find_leaks(parts.units, learner)]
+    # Solutions are shared by the languages, so one solved notebook speaks for all.
+    _, solved = composed[languages[0]]
+    stop_if_broken([*findings, *code_faults(solved)])
+    return composed
 
 
 def find_leaks(units: Sequence[Unit], cells: Sequence[NotebookCell]) -> list[Finding]:

@@ -7,7 +7,7 @@ import re
 import symtable
 import tokenize
 
-COMMAND = re.compile(r"(\s*)[%!].*")
+COMMAND = re.compile(r"^([ \t]*)[%!].*", re.MULTILINE)
 
 
 def parse_code(text: str) -> ast.Module:
@@ -15,13 +15,14 @@ def parse_code(text: str) -> ast.Module:
     return ast_of(without_commands(text))
 
 
-@functools.cache
 def without_commands(text: str) -> str:
     """Replace every %command and !command line by `pass`; lines keep their numbers."""
+    if not COMMAND.search(text):
+        return text
     try:
-        ast_of(text)
+        ast_of(text)  # a % or ! that begins a line inside a string or an expression
     except SyntaxError:
-        return "\n".join(COMMAND.sub(r"\1pass", line) for line in text.split("\n"))
+        return COMMAND.sub(r"\1pass", text)
     return text
 
 

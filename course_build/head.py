@@ -17,22 +17,25 @@ def module_number(stem: str) -> int:
     return int(stem.split("_")[1])
 
 
-def add_head(
-    cells: Sequence[NotebookCell], stem: str, stems: Sequence[str], language: str,
-    settings: Settings, stale_keys: Sequence[str],
-) -> list[NotebookCell]:  # fmt: skip
-    """Put the links, and in a preview the banner, under the title of the first cell."""
-    first = cells[0]
+def head_texts(
+    stem: str, stems: Sequence[str], language: str, settings: Settings, stale_keys: Sequence[str]
+) -> list[str]:
+    """The paragraphs under the title: the links, and in a preview the banner."""
     paragraphs = [links(stem, stems, language, settings)]
     if stale_keys:
         keys = ", ".join(f"`{key}`" for key in stale_keys)
         paragraphs.append("> " + say(language, "preview", keys=keys))
-    texts = [text for paragraph in paragraphs if paragraph for text in ("", paragraph)]
-    if len(first.lines) > 1 and first.lines[1].text.strip():
+    return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def add_head(cells: Sequence[NotebookCell], paragraphs: Sequence[str]) -> list[NotebookCell]:
+    """Put paragraphs under the title, the first line of the first cell."""
+    first = cells[0]
+    texts = [text for paragraph in paragraphs for text in ("", paragraph)]
+    if texts and len(first.lines) > 1 and first.lines[1].text.strip():
         texts.append("")
     head = [Line(text, first.origin.path, first.origin.line) for text in texts]
-    lines = (first.lines[0], *head, *first.lines[1:])
-    return [replace(first, lines=lines), *cells[1:]]
+    return [replace(first, lines=(first.lines[0], *head, *first.lines[1:])), *cells[1:]]
 
 
 def links(stem: str, stems: Sequence[str], language: str, settings: Settings) -> str:

@@ -1,75 +1,56 @@
 """What is checked on a finished notebook: names, leftovers, and whether it can be read."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyflakes import checker, messages
 
-from course_build.code import parse_code, without_commands
+from course_build.code import without_commands
 from course_build.findings import Finding
 from course_build.library import PACKAGE
-from course_build.notebook import Line, NotebookCell
+from course_build.notebook import NotebookCell
 from course_build.prose import count_words
 
 MOST_CODE_LINES = 40
 MOST_CODE_CELLS = 3
 MOST_WORDS = 90
 KERNEL_NAMES = ("display", "get_ipython")
+Fault = tuple[int, tuple[str, str, str]]  # line of the program; rule, message, mend
 UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal, messages.UndefinedExport)
 
 
 def lint(cells: Sequence[NotebookCell]) -> list[Finding]:
     """Everything that may not be seen in a learner's notebook."""
-    return [
-        *undefined_names(cells),
-        *leftover_imports(cells),
-        *long_code(cells),
-        *long_prose(cells),
-        *code_without_prose(cells),
-    ]
+    return [*code_faults(cells), *long_code(cells), *long_prose(cells), *code_without_prose(cells)]
 
 
-def undefined_names(cells: Sequence[NotebookCell]) -> list[Finding]:
+def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
+    """What would not run: all code cells are looked at as one program."""
+    written = [(cell, line) for cell in cells if cell.kind == "code" for line in cell.lines]
+    sources = [without_commands(cell.source) for cell in cells if cell.kind == "code"]
+    tree = ast.parse("\n".join(sources))
+    faults = [*_leftover_imports(tree), *_undefined_names(tree)]
+    findings = []
+    for number, fault in faults:
+        cell, line = written[number - 1]
+        findings.append(Finding(line.path, line.number, cell.origin.key, *fault))
+    return findings
+
+
+def _undefined_names(tree: ast.Module) -> Iterator[Fault]:
     """Names that no cell above (or, inside functions, anywhere) defines; annotations included."""
-    placed: list[tuple[NotebookCell, Line]] = []
-    texts: list[str] = []
-    for cell in cells:
-        if cell.kind == "code":
-            placed += [(cell, line) for line in cell.lines]
-            texts.append(without_commands(cell.source))
-    tree = ast.parse("\n".join(texts))
-    found = checker.Checker(tree, builtins=set(KERNEL_NAMES))
-    findings = []
-    for message in found.messages:
+    mend = "define it in a cell above, import it, or embed it from the library"
+    for message in checker.Checker(tree, builtins=set(KERNEL_NAMES)).messages:
         if isinstance(message, UNDEFINED):
-            cell, line = placed[message.lineno - 1]
-            findings.append(
-                Finding(
-                    line.path, line.number, cell.origin.key, "undefined-name",
-                    message.message % message.message_args,
-                    "define it in a cell above, import it, or embed it from the library",
-                )
-            )  # fmt: skip
-    return findings
+            yield message.lineno, ("undefined-name", message.message % message.message_args, mend)
 
 
-def leftover_imports(cells: Sequence[NotebookCell]) -> list[Finding]:
+def _leftover_imports(tree: ast.Module) -> Iterator[Fault]:
     """A notebook stands alone: nothing of the library may still be imported."""
-    findings = []
-    for cell in cells:
-        if cell.kind != "code":
-            continue
-        for node in ast.walk(parse_code(cell.source)):
-            if _imports_package(node):
-                line = cell.lines[node.lineno - 1]
-                findings.append(
-                    Finding(
-                        line.path, line.number, cell.origin.key, "leftover-import",
-                        f"{PACKAGE} is still imported: {line.text.strip()}",
-                        "import from it at the top level of an embed cell only",
-                    )
-                )  # fmt: skip
-    return findings
+    mend = "import from it at the top level of an embed cell only"
+    for node in ast.walk(tree):
+        if _imports_package(node):
+            yield node.lineno, ("leftover-import", f"{ast.unparse(node)} is left over", mend)
 
 
 def long_code(cells: Sequence[NotebookCell]) -> list[Finding]:

@@ -7,12 +7,11 @@ from course_build.notebook import NotebookCell
 
 import nbformat  # isort: skip
 
-InvalidNotebook = nbformat.ValidationError
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def render(cells: Sequence[NotebookCell], name: str) -> bytes:
-    """Write a valid notebook; raises InvalidNotebook."""
+    """Write a notebook; raises nbformat.ValidationError should it not be a valid one."""
     notebook = nbformat.from_dict(
         {
             "cells": [_cell(cell) for cell in cells],
