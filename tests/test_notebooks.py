@@ -134,3 +134,13 @@ def test_each_exercise_is_open_for_the_learner_and_solved_in_the_solved_edition(
     unsolved = ["raise NotImplementedError" in "".join(cell["source"]) for cell in stubs]
     if edition == "solved":
         assert not any(unsolved)
+
+
+@pytest.mark.notebooks
+def test_another_seed_can_be_passed_from_outside(tmp_path):
+    jobs = run.find_jobs({"learner": run.ROOT / "notebooks"}, tmp_path, ["en"], [])
+    for outcome in run.run_jobs(jobs, run.Plan({"seed": 7})):
+        assert outcome.status == "passed", run.describe(outcome)
+        cells = load(outcome.job.executed)["cells"]
+        [injected] = [cell for cell in cells if "injected-parameters" in tags(cell)]
+        assert "seed = 7" in "".join(injected["source"])
