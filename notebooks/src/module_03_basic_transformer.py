@@ -1256,7 +1256,7 @@ r"""
 """
 
 # %% key="ex-planted-solution" role="solution" exercise="planted"
-my_diagnosis = {"A": "KIND_A", "B": "KIND_B", "C": "KIND_C"}
+my_diagnosis = {"A": "scale", "B": "mask_after_softmax", "C": "finite_fill"}
 
 # %% [markdown] lang="en" key="positions-ask"
 r"""
