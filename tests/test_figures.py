@@ -331,12 +331,3 @@ def test_a_figure_that_only_moved_by_rounding_is_left_as_it_is(course):
     assert figures.main(["--check"], course) == 0
     assert figures.main([], course) == 0
     assert path.read_bytes() == moved
-
-
-# --- the course's own figures ---
-
-
-@pytest.mark.notebooks
-def test_the_committed_figures_are_what_the_notebooks_show(executed, capsys):
-    assert all(outcome.status == "passed" for outcome in executed.values())
-    assert figures.main(["--check"]) == 0, capsys.readouterr().err
