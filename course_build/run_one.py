@@ -90,9 +90,7 @@ def failure_at(
     """Name a cell of a notebook as the place of a failure."""
     cells = own_cells(notebook)
     cell = cells[number - 1]
-    return Failure(
-        plain(reason), number, len(cells), cell.get("id"), excerpt(cell["source"], line)
-    )
+    return Failure(plain(reason), number, len(cells), cell.get("id"), excerpt(cell["source"], line))
 
 
 def cell_error(notebook: dict[str, Any]) -> Failure | None:
