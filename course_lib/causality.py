@@ -24,9 +24,9 @@ class CausalityProbe(nn.Module):
     def __init__(self, *, causal: bool) -> None:
         super().__init__()
         self.attn = MultiHeadSelfAttention(PROBE_D_MODEL, PROBE_N_HEADS, causal=causal)
-        table = sinusoidal_encoding(PROBE_VOCAB_SIZE, PROBE_D_MODEL, dtype=torch.float32)
-        self.embedding = nn.Embedding.from_pretrained(table)
         identity = torch.eye(PROBE_D_MODEL)
+        table = sinusoidal_encoding(PROBE_VOCAB_SIZE, PROBE_D_MODEL).to(identity.dtype)
+        self.embedding = nn.Embedding.from_pretrained(table)
         with torch.no_grad():
             self.attn.qkv.weight.copy_(identity.repeat(3, 1))
             self.attn.out.weight.copy_(identity)
