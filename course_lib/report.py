@@ -23,8 +23,6 @@ _REPORT_TEXTS = {
     "allowed": {"en": "allowed", "ru": "допустимо"},
     "meaning": {"en": "what it means", "ru": "что это значит"},
     "unchecked": {"en": "not checked: {names}", "ru": "не проверено: {names}"},
-    "yes": {"en": "yes", "ru": "да"},
-    "no": {"en": "no", "ru": "нет"},
     "demanded": {"en": "demanded: ", "ru": "требуется: "},
     "figures": {
         "en": "measured: {measured}; allowed: {allowed}",
@@ -81,8 +79,8 @@ class Mismatch(NamedTuple):
 class ContractReport(Mapping):
     """What a contract measured on an implementation that keeps it.
 
-    A mapping of figures by name, one row a clause in `clauses`, and in `unchecked` the names
-    of what this call did not look at. `attempted` is False for a stub that was not yet written.
+    A mapping of figures by name, one row a clause in `clauses`, in `unchecked` the names of what
+    this call did not look at, and lines to read in `notes`. `attempted` is False for a stub.
     """
 
     contract: str
@@ -90,6 +88,7 @@ class ContractReport(Mapping):
     figures: Mapping[str, float] = field(default_factory=dict)
     attempted: bool = True
     unchecked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]
@@ -167,8 +166,6 @@ def _report_headline(report: ContractReport) -> str:
 
 
 def _report_figure(value: float | str, *, bound: bool = False) -> str:
-    if isinstance(value, bool):
-        return localized(_REPORT_TEXTS["yes" if value else "no"])
     if isinstance(value, str):
         return value
     shown = str(value) if isinstance(value, int) else f"{value:.2g}"
@@ -180,15 +177,10 @@ def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
     heading = tuple(
         localized(_REPORT_TEXTS[key]) for key in ("clause", "measured", "allowed", "meaning")
     )
-    rows = [
-        (
-            clause.name,
-            _report_figure(clause.measured),
-            _report_figure(clause.allowed, bound=True),
-            clause.meaning,
-        )
-        for clause in report.clauses
-    ]
+    rows = []
+    for clause in report.clauses:
+        allowed = _report_figure(clause.allowed, bound=True)
+        rows.append((clause.name, _report_figure(clause.measured), allowed, clause.meaning))
     return [heading, *rows] if rows else []
 
 
@@ -200,13 +192,24 @@ def _report_table(report: ContractReport) -> str:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         line = "  " + "  ".join([*cells, row[3]])
         lines.append(line if len(line) <= 100 else line[:99] + "…")
-    if report.unchecked:
-        lines.append("  " + _report_unchecked(report))
+    for note in _report_notes(report):
+        lines += _report_wrapped(note, 2, 24)
     return "\n".join(lines)
 
 
-def _report_unchecked(report: ContractReport) -> str:
-    return localized(_REPORT_TEXTS["unchecked"], names=", ".join(report.unchecked))
+def _report_wrapped(text: str, indent: int, most: int) -> list[str]:
+    """Break a text into at most so many lines of at most 98 columns."""
+    first, rest = " " * indent, " " * (indent + 2)
+    return textwrap.wrap(
+        text, 98, initial_indent=first, subsequent_indent=rest, max_lines=most, placeholder=" …"
+    )
+
+
+def _report_notes(report: ContractReport) -> tuple[str, ...]:
+    if not report.unchecked:
+        return report.notes
+    names = ", ".join(report.unchecked)
+    return (*report.notes, localized(_REPORT_TEXTS["unchecked"], names=names))
 
 
 def _report_html(report: ContractReport) -> str:
@@ -223,8 +226,7 @@ def _report_html(report: ContractReport) -> str:
         parts.append(f'<tr style="{plain}">{cells}</tr>')
     if rows:
         parts.append("</table>")
-    if report.unchecked:
-        parts.append(f"<p>{html.escape(_report_unchecked(report))}</p>")
+    parts += [f"<p>{html.escape(note)}</p>" for note in _report_notes(report)]
     return f'<div style="color:inherit;{plain}">{"".join(parts)}</div>'
 
 
@@ -237,35 +239,20 @@ def _violation_text(violation: ContractViolation) -> str:
         allowed=_report_figure(violation.allowed, bound=True),
     )
     lines = [head]
-    lines += _violation_wrapped(localized(_REPORT_TEXTS["demanded"]), violation.meaning, 2)
-    lines += _violation_wrapped("", figures, 2)
+    lines += _report_wrapped(localized(_REPORT_TEXTS["demanded"]) + violation.meaning, 2, 2)
+    lines += _report_wrapped(figures, 2, 2)
     if violation.failing_input:
         lines.append("  " + localized(_REPORT_TEXTS["input"]))
-        shown = [
-            line
-            for name, value in violation.failing_input.items()
-            for line in _violation_value(name, value)
-        ]
-        lines += shown if len(shown) <= 7 else [*shown[:6], "    …"]
+        arguments = violation.failing_input.items()
+        shown = [line for argument in arguments for line in _violation_value(*argument)]
+        lines += shown if len(shown) <= 8 else [*shown[:7], "    …"]
     if violation.mismatches:
         lines.append("  " + localized(_REPORT_TEXTS["differs"]))
         lines += [_violation_mismatch(mismatch) for mismatch in violation.mismatches[:3]]
     if violation.diagnosis:
-        lines += _violation_wrapped(
-            localized(_REPORT_TEXTS["diagnosis"]), violation.diagnosis, 24 - len(lines)
-        )
+        diagnosis = localized(_REPORT_TEXTS["diagnosis"]) + violation.diagnosis
+        lines += _report_wrapped(diagnosis, 2, 24 - len(lines))
     return "\n".join(lines)
-
-
-def _violation_wrapped(label: str, text: str, most: int) -> list[str]:
-    return textwrap.wrap(
-        label + " ".join(text.split()),
-        width=98,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        max_lines=most,
-        placeholder=" …",
-    )
 
 
 def _violation_number(value: object, digits: int = 4) -> str:
@@ -285,7 +272,7 @@ def _violation_nested(value: object) -> str:
 def _violation_value(name: str, value: object) -> list[str]:
     """An argument in one or a few lines: its numbers if they fit, else its shape and range."""
     nested = value.tolist() if hasattr(value, "tolist") else value
-    text = _violation_nested(nested)
+    text = str(value) if isinstance(value, bool) else _violation_nested(nested)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     note = f"  ({kind})" if kind not in ("", "float64", "bool") else ""
     if len(text) > 190 and hasattr(value, "shape"):
@@ -293,14 +280,7 @@ def _violation_value(name: str, value: object) -> list[str]:
         low, high = (_violation_number(end.item()) for end in (value.min(), value.max()))
         text = localized(_REPORT_TEXTS["too_big"], dtype=kind, shape=shape, low=low, high=high)
         note = ""
-    return textwrap.wrap(
-        f"{name} = {text}{note}",
-        width=98,
-        initial_indent="    ",
-        subsequent_indent="        ",
-        max_lines=3,
-        placeholder=" …",
-    )
+    return _report_wrapped(f"{name} = {text}{note}", 4, 3)
 
 
 def _violation_mismatch(mismatch: Mismatch) -> str:

@@ -45,7 +45,7 @@ class AttentionCase:
         names = ("q", "k", "v", "allowed")
         return dict(zip(names, self.positional, strict=False)) | self.keywords
 
-    @property
+    @cached_property
     def joint(self) -> tuple[int, ...]:
         """The batch axes of the result: those of q, k and v broadcast together."""
         return broadcast_axes(*(tensor.shape[:-2] for tensor in (self.q, self.k, self.v)))
@@ -235,9 +235,8 @@ def _attention_has_empty_row(case: AttentionCase) -> bool:
 
 def _attention_rounded(case: AttentionCase) -> Iterator[AttentionCase]:
     for digits in (0, 1):
-        rounded = replace(
-            case, **{name: getattr(case, name).round(decimals=digits) for name in ("q", "k", "v")}
-        )
+        q, k, v = (tensor.round(decimals=digits) for tensor in (case.q, case.k, case.v))
+        rounded = replace(case, q=q, k=k, v=v.masked_fill(v == 0, 1.0))  # a value of 0 hides much
         pairs = [(getattr(rounded, name), getattr(case, name)) for name in "qkv"]
         if not all(((a == b) | a.isnan()).all() for a, b in pairs):
             yield rounded

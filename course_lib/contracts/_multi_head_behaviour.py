@@ -21,8 +21,7 @@ _HEADS_DEVIATIONS = {
     "weights": ("q_for_k", "k_for_v", "transposed_weights", "no_w_o", "transposed_w_o"),
     "softmax": ("softmax_queries", "softmax_heads"),
     "causal": ("never_causal", "always_causal", "future_only", "strictly_past", "next_too"),
-    "padding": ("padding_read", "padding_inverted", "padding_on_queries", "padding_on_heads")
-    + ("padding_of_first",),
+    "padding": ("padding_read", "padding_inverted", "padding_on_heads") + ("padding_of_first",),
 }
 
 _HEADS_WAYS = {
@@ -99,16 +98,14 @@ _HEADS_WAYS = {
         "ru": "токен мог читать и следующий",
     },
     "padding_read": {
-        "en": "token_valid were ignored: padding is read",
-        "ru": "token_valid не учитывался: дополнение читается",
+        "en": "padding were read: token_valid ignored, or laid over the queries, [B, 1, T, 1], "
+        "instead of the keys",
+        "ru": "дополнение читалось: token_valid не учтён или лёг на запросы, [B, 1, T, 1], "
+        "а не на ключи",
     },
     "padding_inverted": {
         "en": "True in token_valid meant padding (here True = a real token)",
         "ru": "True в token_valid значило «дополнение» (здесь True = настоящий токен)",
-    },
-    "padding_on_queries": {
-        "en": "token_valid were laid over the queries only, [B, 1, T, 1]: padding is read",
-        "ru": "token_valid ложился только на запросы, [B, 1, T, 1]: дополнение читается",
     },
     "padding_on_heads": {
         "en": "the batch axis of token_valid were laid over the heads",
@@ -136,7 +133,7 @@ def explain_heads(subject: ContractSubject) -> str:
     found = [{}]
     if not imitates({}, plain):
         parts = {p: ways for p, ways in _HEADS_DEVIATIONS.items() if p not in ("causal", "padding")}
-        parts["causal"] = ("always_causal",)
+        parts |= {"causal": ("always_causal",), "padding": ("padding_inverted",)}
         found = matching_deviations(parts, lambda deviation: imitates(deviation, plain))
     if len(found) == 1 and not imitates(found[0], masked):
         parts = {part: _HEADS_DEVIATIONS[part] for part in ("causal", "padding")}
@@ -248,8 +245,6 @@ def _heads_wrong_mask(ways: set[str], causal: bool, token_valid: Tensor, n_heads
         valid = valid[:1].expand(items, tokens)
     if "padding_read" in ways:
         return keep.expand(items, 1, tokens, tokens)
-    if "padding_on_queries" in ways:
-        return keep & valid[:, None, :, None]
     if "padding_on_heads" in ways and items == n_heads:
         return keep & valid[None, :, None, :]
     return keep & valid[:, None, None, :]

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_HEADS_WEIGHTS = ("w_q", "w_k", "w_v", "w_o")
+
 
 @dataclass(frozen=True, eq=False)
 class HeadsCase:
@@ -34,9 +36,10 @@ class HeadsCase:
         return {"causal": self.causal, "token_valid": self.token_valid}
 
     def arguments(self) -> dict[str, Any]:
-        """Name the arguments, for a message and for calling again."""
-        names = ("x", "w_q", "w_k", "w_v", "w_o", "n_heads")
-        return dict(zip(names, self.positional, strict=True)) | self.keywords
+        """Name the arguments, for a message and for calling again; the short ones first."""
+        names = ("x", "w_q", "w_k", "w_v", "w_o")
+        short = {"n_heads": self.n_heads, **self.keywords}
+        return short | {name: getattr(self, name) for name in names}
 
     @cached_property
     def valid(self) -> Tensor:
@@ -56,19 +59,17 @@ class HeadsCase:
         return truth
 
     def smaller(self) -> Iterator["HeadsCase"]:
-        """Leave out items and tokens, then round the numbers."""
-        items, tokens = self.x.shape[:2]
-        for axis, size in ((0, items), (1, tokens)):
-            for left_out in reversed(range(size if size > 1 else 0)):
-                keep = torch.tensor([i for i in range(size) if i != left_out])
-                valid = None if self.token_valid is None else self.valid.index_select(axis, keep)
-                cut = replace(self, x=self.x.index_select(axis, keep), token_valid=valid)
-                if cut.valid.any(-1).all():
-                    yield cut
-        names = ("x", "w_q", "w_k", "w_v", "w_o")
+        """Leave out items, tokens and columns, make weights the identity, round the numbers."""
+        yield from _heads_fewer_rows(self)
+        yield from _heads_fewer_columns(self)
+        names = ("w_o", "w_v", "w_k", "w_q")
+        identity = torch.eye(self.x.shape[-1], dtype=self.x.dtype)
+        for name in names:
+            if not torch.equal(getattr(self, name), identity):
+                yield replace(self, **{name: identity})
         for digits in (0, 1):
-            rounded = {name: getattr(self, name).round(decimals=digits) for name in names}
-            if not all(torch.equal(rounded[name], getattr(self, name)) for name in names):
+            rounded = {n: getattr(self, n).round(decimals=digits) for n in ("x", *names)}
+            if not all(torch.equal(rounded[name], getattr(self, name)) for name in rounded):
                 yield replace(self, **rounded)
 
 
@@ -155,3 +156,25 @@ def _heads_dot(one: list[float], other: list[float]) -> float:
 
 def _heads_project(row: list[float], columns: list[tuple[float, ...]]) -> list[float]:
     return [_heads_dot(row, column) for column in columns]
+
+
+def _heads_fewer_rows(case: HeadsCase) -> Iterator[HeadsCase]:
+    """One item or one token less, as long as every item keeps a real token."""
+    for axis, size in enumerate(case.x.shape[:2]):
+        for left_out in reversed(range(size if size > 1 else 0)):
+            keep = torch.tensor([i for i in range(size) if i != left_out])
+            valid = None if case.token_valid is None else case.valid.index_select(axis, keep)
+            cut = replace(case, x=case.x.index_select(axis, keep), token_valid=valid)
+            if cut.valid.any(-1).all():
+                yield cut
+
+
+def _heads_fewer_columns(case: HeadsCase) -> Iterator[HeadsCase]:
+    """One head less, or one column less in every head."""
+    d_head = case.x.shape[-1] // case.n_heads
+    for n_heads, width in ((case.n_heads - 1, d_head), (case.n_heads, d_head - 1)):
+        if n_heads and width:
+            columns = [head * d_head + column for head in range(n_heads) for column in range(width)]
+            keep = torch.tensor(columns)
+            weights = {name: getattr(case, name)[keep][:, keep] for name in _HEADS_WEIGHTS}
+            yield replace(case, x=case.x[..., keep], n_heads=n_heads, **weights)

@@ -43,10 +43,6 @@ _HEADS_FACTS = {
         "en": "a later call changed the tensor that an earlier call had returned",
         "ru": "следующий вызов изменил тензор, который вернул предыдущий",
     },
-    "inherited": {
-        "en": "just before, a call of the same shape with other numbers was made",
-        "ru": "прямо перед этим был вызов той же формы с другими числами",
-    },
     "permuted": {
         "en": "the tokens were put in reverse order; the rows must follow",
         "ru": "токены взяты в обратном порядке; строки должны последовать за ними",
@@ -166,11 +162,13 @@ def _heads_compare(
 
 
 def judge_heads_form(subject: ContractSubject, case: HeadsCase) -> float:
+    """The call returns what it must, finite, and leaves its arguments alone."""
     _heads_call(subject, case)
     return 0.0
 
 
 def judge_heads(subject: ContractSubject, case: HeadsCase, tolerance: float = 1e-10) -> float:
+    """The rows of the real tokens equal both references."""
     return _heads_compare(_heads_call(subject, case), case.truth, case.valid, tolerance)
 
 
@@ -192,15 +190,8 @@ def judge_heads_state(subject: ContractSubject, case: HeadsCase) -> float:
     return agree(_heads_call(subject, case), "after_others")
 
 
-def judge_heads_after(subject: ContractSubject, case: HeadsCase) -> float:
-    """Right also just after a call of the same shape with other numbers."""
-    _heads_call(subject, _heads_other(case))
-    facts = localized(_HEADS_FACTS["inherited"])
-    got = _heads_call(subject, case)
-    return _heads_compare(got, case.truth, case.valid, 1e-10, facts)
-
-
 def judge_heads_order(subject: ContractSubject, case: HeadsCase) -> float:
+    """Tokens in reverse order give rows in reverse order."""
     base = _heads_call(subject, case)
     turned = _heads_call(subject, replace(case, x=case.x.flip(1)))
     facts = localized(_HEADS_FACTS["permuted"])

@@ -14,7 +14,7 @@ from course_lib.contracts._sampling_case import SamplingCase
 _SAMPLING_DEVIATIONS = {
     "temperature": ("ignored", "multiplied", "twice", "after_cut", "only_for_cut"),
     "top_k": ("one_more", "ties_kept", "higher_ids", "k_ignored"),
-    "top_p": ("crossing_dropped", "one_past", "p_ignored", "whole_mass", "before_top_k", "p_first"),
+    "top_p": ("crossing_dropped", "one_past", "p_ignored", "whole_mass", "p_first"),
     "end": ("not_renormalised", "softmax_again", "sorted_order"),
 }
 
@@ -68,13 +68,10 @@ _SAMPLING_WAYS = {
         "ru": "top_p не учитывался",
     },
     "whole_mass": {
-        "en": "top_p were measured on the whole distribution, not on what top-k left renormalised",
-        "ru": "top_p отмерялся по всему распределению, а не по оставшемуся после top-k и "
-        "перенормированному",
-    },
-    "before_top_k": {
-        "en": "top-p came before top-k (top-k must come first)",
-        "ru": "top-p применялся до top-k (сначала нужен top-k)",
+        "en": "top_p were measured on the whole distribution, as when top-p comes before top-k; "
+        "it must measure what top-k left, renormalised",
+        "ru": "top_p отмерялся по всему распределению, как бывает, когда top-p идёт до top-k; "
+        "нужно отмерять оставшееся после top-k, с перенормировкой",
     },
     "p_first": {
         "en": "the tokens were taken in the order of their ids, not of their probability",
@@ -153,12 +150,7 @@ def _sampling_imitation(ways: set[str], case: SamplingCase) -> list[float]:
     ranked = sorted(range(len(whole)), key=lambda token: (-case.logits[token], token))
     if "higher_ids" in ways:
         ranked = sorted(range(len(whole)), key=lambda token: (-case.logits[token], -token))
-    kept = ranked
-    if "before_top_k" in ways:
-        kept = _sampling_wrong_p(ways, case, kept, whole)
-    kept = _sampling_wrong_k(ways, case, kept)
-    if "before_top_k" not in ways:
-        kept = _sampling_wrong_p(ways, case, kept, whole)
+    kept = _sampling_wrong_p(ways, case, _sampling_wrong_k(ways, case, ranked), whole)
     final = _sampling_softmax(case.logits, made_at)
     total = 1.0 if "not_renormalised" in ways else sum(final[token] for token in kept) or 1.0
     probs = [final[token] / total if token in kept else 0.0 for token in range(len(final))]

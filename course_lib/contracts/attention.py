@@ -6,6 +6,13 @@ from typing import Any
 
 from course_lib.contracts._attention_behaviour import explain_attention
 from course_lib.contracts._attention_case import attention_inputs
+from course_lib.contracts._attention_dangers import (
+    judge_empty_row_error,
+    judge_gradients,
+    judge_half,
+    judge_nonfinite,
+    judge_refusal,
+)
 from course_lib.contracts._attention_inputs import (
     attention_calls,
     attention_empty_rows,
@@ -35,12 +42,7 @@ from course_lib.contracts._attention_judge import (
 from course_lib.contracts._attention_properties import (
     judge_after_another,
     judge_cached_decode,
-    judge_empty_row_error,
-    judge_gradients,
-    judge_half,
-    judge_nonfinite,
     judge_permutation,
-    judge_refusal,
     judge_repeatable,
     judge_row_alone,
 )
@@ -88,6 +90,10 @@ _ATTENTION_MEANINGS = {
     "masked_keys": {
         "en": "a hidden key (False): score -inf, weight exactly 0",
         "ru": "закрытый ключ (False): оценка -inf, вес ровно 0",
+    },
+    "empty_row_error": {
+        "en": "fully masked row: ValueError, also by default",
+        "ru": "полностью закрытая строка: ValueError, и по умолчанию",
     },
     "row_in_batch": {
         "en": "a row alone gives the same as within the batch",
@@ -140,10 +146,6 @@ _ATTENTION_MEANINGS = {
     "gradients": {
         "en": "gradients of q, k and v equal the formula",
         "ru": "градиенты q, k и v равны формуле",
-    },
-    "empty_row_error": {
-        "en": "fully masked row: ValueError, also by default",
-        "ru": "полностью закрытая строка: ValueError, и по умолчанию",
     },
     "empty_row_zero": {
         "en": 'empty_row="zero": weights, output 0; the row flagged',
@@ -209,6 +211,8 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
         yield hold("weights", 1e-10, exact("weights"), plain)
     yield hold("output", 1e-10, exact("output", "empty_rows"), plain)
     yield hold("masked_keys", 1e-10, everything, attention_masked())
+    refused = attention_empty_rows(None, "error")
+    yield hold("empty_row_error", None, judge_empty_row_error, refused)
     yield hold("row_in_batch", 1e-6, judge_row_alone, items)
     yield hold("after_another", 1e-10, judge_after_another, items)
     yield hold("cached_decode", 1e-10, judge_cached_decode, attention_squares())
@@ -223,8 +227,7 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("half_inputs", 0.03125, judge_half, attention_halves())
     yield hold("nonfinite_inputs", 1e-10, judge_nonfinite, attention_nonfinite())
     yield hold("gradients", 1e-8, judge_gradients, attention_gradient_cases())
-    refused, zeroed = attention_empty_rows(None, "error"), attention_empty_rows("zero")
-    yield hold("empty_row_error", None, judge_empty_row_error, refused)
+    zeroed = attention_empty_rows("zero")
     yield hold("empty_row_zero", 1e-10, everything, [*zeroed, *attention_with_policy()])
     yield hold("zero_row_gradients", 1e-8, judge_gradients, zeroed)
     yield hold("bad_masks", None, judge_refusal, attention_refusals())

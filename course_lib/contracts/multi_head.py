@@ -17,7 +17,6 @@ from course_lib.contracts._multi_head_judge import (
     heads_is_connected,
     heads_takes_none,
     judge_heads,
-    judge_heads_after,
     judge_heads_alone,
     judge_heads_content,
     judge_heads_form,
@@ -72,10 +71,6 @@ _HEADS_MEANINGS = {
     "row_in_batch": {
         "en": "an item gives alone what it gives in the batch",
         "ru": "элемент отдельно даёт то же, что внутри батча",
-    },
-    "after_another": {
-        "en": "right also just after another call of the same shape",
-        "ru": "верно и сразу после другого вызова той же формы",
     },
     "without_padding": {
         "en": "token_valid=None means that every token is real",
@@ -147,13 +142,13 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("padding_content", 1e-6, judge_heads_content, padded)
     yield hold("row_in_batch", 1e-6, judge_heads_alone, [many[1], many[2], *padded])
     yield hold("padding", 1e-10, judge_heads, padded)
-    yield hold("after_another", 1e-10, judge_heads_after, [many[1], causal[1], *padded[:3]])
     bare = [replace(case, token_valid=None) for case in (*many[:3], *causal[:3])]
     if heads_takes_none(subject, bare[0]):
         yield hold("without_padding", 1e-10, judge_heads, bare)
     extreme = [
         replace(case, w_q=case.w_q * 60, w_k=case.w_k * 60) for case in (many[1], *padded[:3])
     ]
+    extreme += [_heads_all_low(case, size) for case in padded[:3] for size in (1e3, 1e6, 1e12)]
     yield hold("extreme_logits", 1e-8, partial(judge_heads, tolerance=1e-8), extreme)
     narrow = [_heads_float32(case) for case in (many[1], causal[3], padded[0])]
     yield hold("float32_inputs", 2e-5, partial(judge_heads, tolerance=2e-5), narrow)
@@ -176,6 +171,11 @@ def _heads_padded() -> list[HeadsCase]:
         heads_case(45, 2, 4, 2, 3, valid=left),
         heads_case(46, 2, 4, 1, 5, valid=right[::-1]),
     ]
+
+
+def _heads_all_low(case: HeadsCase, size: float) -> HeadsCase:
+    """Similar tokens and opposite projections: every score lies at about minus the size."""
+    return replace(case, x=1 + 0.1 * case.x, w_k=-size * case.w_q)
 
 
 def _heads_float32(case: HeadsCase) -> HeadsCase:

@@ -1,25 +1,32 @@
 """The contract of the sampling distribution: temperature, top-k, top-p, in this order."""
 
-import math
-import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from course_lib.contracts._candidate import (
-    Breach,
     ContractSubject,
-    call_candidate,
     hold_clause,
     is_stub,
-    must_raise,
     quiet_globals,
 )
 from course_lib.contracts._sampling_behaviour import explain_sampling
-from course_lib.contracts._sampling_case import SamplingCase, SamplingRefusal
-from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
+from course_lib.contracts._sampling_case import SamplingCase
+from course_lib.contracts._sampling_inputs import (
+    sampling_bad,
+    sampling_boundaries,
+    sampling_extremes,
+    sampling_many,
+    sampling_orders,
+    sampling_ties,
+)
+from course_lib.contracts._sampling_judge import (
+    judge_sampling,
+    judge_sampling_form,
+    judge_sampling_refusal,
+    judge_sampling_state,
+)
+from course_lib.report import ClauseResult, ContractReport
 
 _SAMPLING_MEANINGS = {
     "result_form": {
@@ -84,43 +91,6 @@ _SAMPLING_MEANINGS = {
     },
 }
 
-_SAMPLING_FACTS = {
-    "not_numbers": {
-        "en": "the result is a {came}; it must be a flat list of numbers",
-        "ru": "результат имеет тип {came}, а нужен плоский список чисел",
-    },
-    "length": {
-        "en": "{came} numbers came back for {wanted} logits",
-        "ru": "вернулось чисел: {came}, а логитов {wanted}",
-    },
-    "changed": {
-        "en": "the call changed its list of logits: work on a copy",
-        "ru": "вызов изменил список логитов: работайте с копией",
-    },
-    "changed_argument": {"en": "logits changed", "ru": "изменены логиты"},
-    "unchanged": {"en": "nothing changed", "ru": "без изменений"},
-    "kept": {
-        "en": "{came} tokens have a probability, {wanted} must: {ids}",
-        "ru": "вероятность есть у {came} токенов, а должна быть у {wanted}: {ids}",
-    },
-    "total": {
-        "en": "the probabilities sum to {total:.6g}",
-        "ru": "вероятности дают в сумме {total:.6g}",
-    },
-    "twice": {
-        "en": "two calls in a row give different results",
-        "ru": "два вызова подряд дают разные результаты",
-    },
-    "after_others": {
-        "en": "after calls with other arguments the first call gives another result",
-        "ru": "после вызовов с другими аргументами первый вызов даёт другой результат",
-    },
-    "overwritten": {
-        "en": "a later call changed the list that an earlier call had returned",
-        "ru": "следующий вызов изменил список, который вернул предыдущий",
-    },
-}
-
 
 def check_sampling_contract(token_distribution: Callable[..., Any]) -> ContractReport:
     """Hold a sampling distribution to its rules: temperature, then top-k, then top-p.
@@ -158,7 +128,7 @@ def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     calls = [*plain, SamplingCase(mixed, 0.7, 3, 0.9)]
     yield hold("result_form", allowed=None, judge=judge_sampling_form, cases=calls)
     yield hold("arguments_unchanged", allowed=None, judge=judge_sampling_form, cases=calls)
-    yield hold("repeatable", allowed=0.0, judge=judge_sampling_state, cases=calls)
+    yield hold("repeatable", allowed=None, judge=judge_sampling_state, cases=calls)
     yield hold("softmax", cases=plain)
     warmths = (0.5, 2.0, 0.1, 10.0)
     warm = [SamplingCase(logits, warmth) for logits in (four, mixed) for warmth in warmths]
@@ -166,157 +136,21 @@ def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("temperature", cases=warm)
     counts = [SamplingCase(mixed, top_k=k) for k in range(1, 6)]
     yield hold("top_k", cases=[*counts, SamplingCase((1.5,), top_k=1)])
-    yield hold("top_k_ties", cases=_sampling_ties())
+    yield hold("top_k_ties", cases=sampling_ties())
     masses = (0.05, 0.3, 0.6, 0.62, 0.8, 0.9, 0.93, 0.99)
-    yield hold("top_p", cases=[SamplingCase(t, top_p=p) for t in (four, mixed) for p in masses])
-    yield hold("exact_boundaries", cases=_sampling_boundaries())
+    logits = (four, mixed, (1.0, 3.0, 3.0, 3.0, 2.0))
+    yield hold("top_p", cases=[SamplingCase(t, top_p=p) for t in logits for p in masses])
+    yield hold("exact_boundaries", cases=sampling_boundaries())
     tail = (0.0, -50.0, -3.0)
-    ends = [SamplingCase(logits, top_p=p) for logits in (tail, mixed) for p in (1.0, 1e-9, 1e-300)]
+    ends = [SamplingCase(logits, top_p=p) for logits in (tail, mixed) for p in (1.0, 1e-9, 1e-30)]
     yield hold("top_p_ends", cases=[*ends, SamplingCase(tail, top_k=2, top_p=1.0)])
-    yield hold("temperature_first", cases=_sampling_orders())
+    yield hold("temperature_first", cases=sampling_orders())
     both = [SamplingCase(t, None, k, p) for t in (four, mixed) for k in (2, 3) for p in masses[2:]]
     flat = (1.0, 1.2, 1.1, 0.9, 1.15)
     both += [SamplingCase(flat, None, k, p) for k in (2, 3) for p in (0.3, 0.45, 0.55, 0.75)]
+    both += [SamplingCase(mixed, warmth, 3, 0.6) for warmth in (0.4, 2.5)]
+    both += [SamplingCase((0.0,) * 4, None, 2, 0.5), SamplingCase(logits[2], 2.0, 2, 0.6)]
     yield hold("top_k_then_top_p", cases=both)
-    yield hold("extreme_logits", cases=_sampling_extremes())
-    yield hold("large_vocabulary", cases=_sampling_many())
-    yield hold("bad_arguments", allowed=None, judge=judge_sampling_refusal, cases=_sampling_bad())
-
-
-def _sampling_ties() -> list[SamplingCase]:
-    ties, equal = (1.0, 3.0, 3.0, 3.0, 2.0), (0.0, 0.0, 0.0, 0.0)
-    cases = [SamplingCase(ties, top_k=k) for k in (2, 1, 3, 4)]
-    cases += [SamplingCase(equal, top_k=k) for k in (1, 2, 3)]
-    cases += [SamplingCase((2.0, 1.0, 2.0, 1.0), top_k=k) for k in (1, 3)]
-    return [*cases, SamplingCase(ties, top_p=0.5), SamplingCase(ties, 2.0, 2, 0.6)]
-
-
-def _sampling_boundaries() -> list[SamplingCase]:
-    """Probabilities that are powers of two, so that every sum is exact."""
-    two, equal = math.log(2.0), (0.0, 0.0, 0.0, 0.0)
-    cases = [SamplingCase(equal, top_p=p) for p in (0.25, 0.5, 0.75)]
-    cases += [SamplingCase((two, 0.0, 0.0), top_p=p) for p in (0.5, 0.75)]
-    cases += [SamplingCase((0.0,) * 8, top_p=p) for p in (0.125, 0.5, 0.625)]
-    return [*cases, SamplingCase((0.0, 0.0), top_p=0.5), SamplingCase(equal, None, 2, 0.5)]
-
-
-def _sampling_orders() -> list[SamplingCase]:
-    """A temperature together with a filter whose choice it changes."""
-    three, mixed = (3.0, 2.0, 1.0), (0.5, 3.0, -1.0, 2.0, 1.5)
-    cases = [SamplingCase(three, 0.5, None, 0.8), SamplingCase(three, 2.0, None, 0.8)]
-    for warmth in (0.4, 2.5):
-        cases += [SamplingCase(mixed, warmth, 3, p) for p in (None, 0.6, 0.85)]
-        cases += [SamplingCase(mixed, warmth, None, p) for p in (0.5, 0.9)]
-    return cases
-
-
-def _sampling_extremes() -> list[SamplingCase]:
-    cases = [SamplingCase(logits) for logits in ((1000.0, 999.0, 998.0), (-1000.0, -1001.0))]
-    cases += [
-        SamplingCase((5000.0, 4999.0, 0.0, -5000.0), 2.0),
-        SamplingCase((-9000.0, -9001.0, -9003.0), 0.5, None, 0.9),
-        SamplingCase((3.0, 2.0, 1.0), 1e-3),
-        SamplingCase((12000.0, 11999.0, 11998.0, -12000.0), 1.0, 2, 0.6),
-        SamplingCase((100.0, -100.0, 99.0), 0.1, 2),
-    ]
-    return cases
-
-
-def _sampling_many() -> list[SamplingCase]:
-    draw = random.Random(18)
-    spread = tuple(round(draw.gauss(0.0, 2.0), 6) for _ in range(600))
-    cases = [SamplingCase(spread), SamplingCase(spread, 0.7, 300), SamplingCase(spread, None, 77)]
-    return cases + [SamplingCase(spread, 1.3, k, p) for k in (None, 500) for p in (0.3, 0.95)]
-
-
-def _sampling_bad() -> list[SamplingCase]:
-    """Calls that must be refused; each differs from a right one in a single argument."""
-    right = SamplingRefusal((2.0, 1.0, 0.0))
-    cases = [replace(right, temperature=warmth) for warmth in (0.0, -1.0)]
-    cases += [replace(right, top_k=k) for k in (0, -1, 4)]
-    cases += [replace(right, top_p=p) for p in (0.0, -0.5, 1.5)]
-    bad = ((), (1.0, math.nan), (math.inf, 0.0), (0.0, -math.inf))
-    return cases + [replace(right, logits=logits) for logits in bad]
-
-
-def judge_sampling_form(subject: ContractSubject, case: SamplingCase) -> float:
-    """A number for each token comes back, and the list of logits is as it was."""
-    _sampling_call(subject, case)
-    return 0.0
-
-
-def judge_sampling(subject: ContractSubject, case: SamplingCase) -> float:
-    """The distribution equals both references; what is removed has probability exactly 0."""
-    got, want = _sampling_call(subject, case), case.truth
-    wrong = [i for i, (a, b) in enumerate(zip(got, want, strict=True)) if (a != 0) != (b != 0)]
-    if wrong:
-        count, right = sum(a != 0 for a in got), sum(b != 0 for b in want)
-        ids = [i for i, b in enumerate(want) if b != 0][:8]
-        facts = localized(_SAMPLING_FACTS["kept"], came=count, wanted=right, ids=ids)
-        mismatches = tuple(Mismatch("probs", (i,), got[i], want[i]) for i in wrong[:3])
-        raise Breach("support", str(count), str(right), mismatches=mismatches, facts=facts)
-    errors = [abs(a - b) for a, b in zip(got, want, strict=True)]
-    if max(errors) <= 1e-6:
-        return max(errors)
-    places = [i for i, error in enumerate(errors) if error > 1e-6][:3]
-    total = math.fsum(got)
-    facts = localized(_SAMPLING_FACTS["total"], total=total) if abs(total - 1) > 1e-6 else ""
-    mismatches = tuple(Mismatch("probs", (i,), got[i], want[i]) for i in places)
-    raise Breach("wrong", max(errors), 1e-6, mismatches=mismatches, facts=facts)
-
-
-def judge_sampling_state(subject: ContractSubject, case: SamplingCase) -> float:
-    """A, A, B, A: the same numbers each time, and nothing overwritten."""
-    first = call_candidate(subject.candidate, list(case.logits), **case.keywords)
-    kept = [float(value) for value in first]
-    _sampling_agree(_sampling_call(subject, case), kept, "twice")
-    other = tuple(logit * -2.0 + 1.0 for logit in case.logits[::-1])
-    _sampling_call(subject, replace(case, logits=other))
-    _sampling_call(subject, SamplingCase((*other, 5.0), 3.0))
-    _sampling_agree([float(value) for value in first], kept, "overwritten")
-    _sampling_agree(_sampling_call(subject, case), kept, "after_others")
-    return 0.0
-
-
-def judge_sampling_refusal(subject: ContractSubject, case: SamplingCase) -> float:
-    """The call raises ValueError."""
-    must_raise(ValueError, subject.candidate, list(case.logits), **case.keywords)
-    return 0.0
-
-
-def _sampling_agree(got: list[float], kept: list[float], fact: str) -> None:
-    places = [i for i, (a, b) in enumerate(zip(got, kept, strict=True)) if a != b]
-    if places:
-        mismatches = tuple(Mismatch("probs", (i,), got[i], kept[i]) for i in places[:3])
-        worst = max(abs(got[i] - kept[i]) for i in places)
-        facts = localized(_SAMPLING_FACTS[fact])
-        raise Breach(fact, worst, 0.0, mismatches=mismatches, facts=facts)
-
-
-def _sampling_call(subject: ContractSubject, case: SamplingCase) -> list[float]:
-    """Call the candidate; breach unless V finite numbers come back and the logits are untouched."""
-    logits = list(case.logits)
-    result = call_candidate(subject.candidate, logits, **case.keywords)
-    if logits != list(case.logits):
-        raise Breach(
-            "changed",
-            localized(_SAMPLING_FACTS["changed_argument"]),
-            localized(_SAMPLING_FACTS["unchanged"]),
-            facts=localized(_SAMPLING_FACTS["changed"]),
-            clause="arguments_unchanged",
-        )
-    try:
-        values = [float(value) for value in result]
-    except Exception:
-        came = type(result).__name__
-        text = localized(_SAMPLING_FACTS["not_numbers"], came=came)
-        raise Breach("type", came, "list[float]", facts=text, clause="result_form") from None
-    if len(values) != len(logits):
-        text = localized(_SAMPLING_FACTS["length"], came=len(values), wanted=len(logits))
-        size = (str(len(values)), str(len(logits)))
-        raise Breach("length", *size, facts=text, clause="result_form")
-    for token, value in enumerate(values):
-        if not math.isfinite(value):
-            place = Mismatch("probs", (token,), value, "finite")
-            raise Breach("not finite", str(value), "finite", mismatches=(place,))
-    return values
+    yield hold("extreme_logits", cases=sampling_extremes())
+    yield hold("large_vocabulary", cases=sampling_many())
+    yield hold("bad_arguments", allowed=None, judge=judge_sampling_refusal, cases=sampling_bad())

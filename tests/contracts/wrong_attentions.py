@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
-from right_attentions import by_einsum, joint_shape, opened, packed
+
+from .right_attentions import by_einsum, joint_shape, opened, packed
 
 NEG = -math.inf
 
@@ -253,6 +254,19 @@ def in_float32(q, k, v, allowed=None, *, empty_row="error"):
         name: value.to(q.dtype) for name, value in vars(result).items() if value.dtype != torch.bool
     }
     return packed(**wide, empty_rows=result.empty_rows)
+
+
+def bfloat16_for_float32(q, k, v, allowed=None, *, empty_row="error"):
+    """As if a reduced-precision context had been left on."""
+    if q.dtype == torch.float32:
+        q, k = q.bfloat16().float(), k.bfloat16().float()
+    return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+
+def outputs_normalised(q, k, v, allowed=None, *, empty_row="error"):
+    result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+    result.output = F.normalize(result.output, dim=-1)
+    return result
 
 
 def drops_the_last_block(q, k, v, allowed=None, *, empty_row="error"):
@@ -604,6 +618,7 @@ WRONG = {
         with_mask(lambda keep: keep | torch.eye(*keep.shape[-2:], dtype=torch.bool)),
         "masked_keys",
     ),
+    "output normalised": (outputs_normalised, "output"),
     # batch, layout, sizes
     "values mixed by transposed weights": (
         attention_with(mixing=lambda w, v: (w.mT if w.shape[-1] == w.shape[-2] else w) @ v),
@@ -635,6 +650,7 @@ WRONG = {
     "scores clamped at 50000": (clamped_softmax(50000.0), "extreme_logits"),
     "maximum taken over hidden keys": (shifted_by_a_hidden_maximum, "hidden_keys"),
     "scores in the input's half": (in_half, "half_inputs"),
+    "bfloat16 for float32": (bfloat16_for_float32, "float32_inputs"),
     "always float32": (in_float32, "scores"),
     "NaN let through": (attention_with(opening=lax_opening(numbers=True)), "nonfinite_inputs"),
     # gradients

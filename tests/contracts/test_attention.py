@@ -1,0 +1,367 @@
+"""The attention contract accepts what is right and refuses, by the right clause, what is wrong."""
+
+import math
+import random
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib import text
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.contracts import ContractViolation, check_attention_contract
+from course_lib.contracts._attention_case import (
+    AttentionCase,
+    attention_by_library,
+    attention_by_loops,
+    attention_gradients,
+    attention_inputs,
+    broadcast_axes,
+    some_allowed,
+)
+from course_lib.mistakes.attention import attention_mistakes
+
+from .right_attentions import RIGHT, by_einsum, by_library_output_only, by_logsumexp, opened
+from .wrong_attentions import WRONG
+
+CLAUSES = [
+    "result_form",
+    "arguments_unchanged",
+    "repeatable",
+    "permutation",
+    "scores",
+    "row_sums",
+    "weights",
+    "output",
+    "masked_keys",
+    "empty_row_error",
+    "row_in_batch",
+    "after_another",
+    "cached_decode",
+    "mask_broadcast",
+    "batch_broadcast",
+    "long_sequences",
+    "memory_layout",
+    "extreme_logits",
+    "hidden_keys",
+    "float32_inputs",
+    "half_inputs",
+    "nonfinite_inputs",
+    "gradients",
+    "empty_row_zero",
+    "zero_row_gradients",
+    "bad_masks",
+]
+FIGURES = {
+    "output_max_error",
+    "gradient_max_error",
+    "wrong_cache_mask_max_error",
+    "batch_broadcast",
+    "zero_row_gradients",
+    "permutation",
+}
+
+
+def violation(attention, **kwargs):
+    with pytest.raises(ContractViolation) as caught:
+        check_attention_contract(attention, **kwargs)
+    return caught.value
+
+
+@pytest.mark.parametrize("attention", RIGHT, ids=lambda f: f.__name__)
+def test_right_attentions_written_differently_are_accepted(attention):
+    assert check_attention_contract(attention).attempted
+
+
+def test_the_courses_own_attention_is_accepted_on_every_clause():
+    report = check_attention_contract(scaled_dot_product_attention)
+    assert [clause.name for clause in report.clauses] == CLAUSES
+    assert set(report) == FIGURES
+    assert report.unchecked == ()
+
+
+def test_the_figures_are_errors_near_zero_but_for_the_wrong_cache_mask():
+    figures = dict(check_attention_contract(scaled_dot_product_attention))
+    assert figures.pop("wrong_cache_mask_max_error") > 0.1
+    assert all(0 <= figure < 1e-8 for figure in figures.values())
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_attentions_are_refused_by_the_clause_that_names_the_fault(name):
+    attention, clause = WRONG[name]
+    assert violation(attention).clause == clause
+
+
+def test_every_clause_is_the_one_that_refuses_some_wrong_attention():
+    assert {clause for _, clause in WRONG.values()} == set(CLAUSES)
+
+
+@pytest.mark.parametrize("name", attention_mistakes())
+def test_every_catalogued_mistake_is_refused(name):
+    violation(attention_mistakes()[name])
+
+
+def test_an_attention_that_returns_only_the_output_can_be_checked():
+    report = check_attention_contract(by_library_output_only, fields=("output",))
+    assert report.unchecked == ("weights", "scores", "empty_rows")
+    assert "not checked: weights, scores, empty_rows" in str(report)
+    assert set(report) == FIGURES
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "not scaled",
+        "softmax over the queries",
+        "mask inverted",
+        "mask added as 0 and 1",
+        "quiet filling -1e9",
+        "exp without the maximum",
+        "k detached",
+        "zero by default",
+        "q scaled in place",
+        "NaN gradients of empty rows",
+    ],
+)
+def test_the_output_alone_is_enough_to_refuse(name):
+    attention, _ = WRONG[name]
+    violation(lambda *a, **k: attention(*a, **k).output, fields=("output",))
+
+
+def test_a_wrong_reported_field_passes_only_when_nobody_asks_for_it():
+    attention, _ = WRONG["weights after dropout"]
+    assert check_attention_contract(attention, fields=("output", "scores", "empty_rows"))
+    violation(attention, fields=("output", "weights"))
+
+
+def test_a_stub_is_not_attempted():
+    def stub(q, k, v, allowed=None, *, empty_row="error"):
+        raise NotImplementedError
+
+    report = check_attention_contract(stub)
+    assert not report.attempted
+    assert str(report) == "○ check_attention_contract: not attempted"
+
+
+def test_a_half_written_attention_is_a_violation_not_a_stub():
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        if allowed is not None:
+            raise NotImplementedError("masks")
+        return by_einsum(q, k, v, empty_row=empty_row)
+
+    assert "NotImplementedError: masks" in violation(attention).diagnosis
+
+
+def test_an_error_of_the_candidate_is_chained_and_its_line_is_shown():
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        return q.no_such_method()
+
+    caught = violation(attention)
+    assert isinstance(caught.__cause__, AttributeError)
+    assert "`return q.no_such_method()`" in caught.diagnosis
+
+
+def test_the_failing_input_of_a_violation_shows_the_fault_again():
+    attention, _ = WRONG["mask after the softmax"]
+    caught = violation(attention)
+    wrong, right = attention(**caught.failing_input), by_einsum(**caught.failing_input)
+    assert not torch.allclose(wrong.output, right.output)
+    assert sum(value.numel() for value in caught.failing_input.values()) <= 8
+    first = caught.mismatches[0]
+    assert getattr(wrong, first.field)[first.index].item() == pytest.approx(first.got)
+    assert getattr(right, first.field)[first.index].item() == pytest.approx(first.expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("not scaled", "as if the scores were not divided by √d_k"),
+        ("root of d_v", "as if the scores were divided by √d_v"),
+        ("root cut to an integer", "every score is 1.118 times the right one (d_k = 5"),
+        ("softmax over the queries", "the weights of each key (column) sum to 1"),
+        ("softmax over axis 0", "dim=0"),
+        ("mask inverted", "as if True in the mask meant hidden"),
+        ("mask transposed when square", "as if queries and keys were swapped in the mask"),
+        ("mask added as 0 and 1", "as if the bool mask were added"),
+        ("mask after the softmax", "as if the mask came after the softmax"),
+        ("mask never applied", "as if the mask were not there"),
+        ("masked scores -1e4", "a masked score is -10000 and must be -inf"),
+        ("first item's mask for all", "the first item's mask were used for the whole batch"),
+        ("no mask for one query", "the mask were skipped when there is a single query"),
+        ("values mixed by transposed weights", "mixed with the transposed weights"),
+        ("exp without the maximum", "exp(x) of float64 ends at x = 709"),
+        ("scores in the input's half", "float16 ends at 65504"),
+        ("always float32", "fits float32 exactly"),
+        ("dropout always on", "it draws random numbers"),
+        ("q scaled in place", "changed its argument q"),
+        ("k detached", "no gradient reaches k"),
+        ("NaN gradients of empty rows", "the output is right, but the gradient of"),
+        ("error policy ignored", "a row with nothing to read came back as"),
+        ("weights after dropout", "the keys, their values and their mask were moved"),
+        ("weights averaged over heads", "these weights did not make it"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(name, words):
+    assert words in violation(WRONG[name][0]).diagnosis
+
+
+def test_two_bugs_at_once_are_named_together():
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+        scores = (q @ k.mT).expand(keep.shape)
+        if allowed is not None:
+            scores = scores + keep
+        return scores.softmax(-1).masked_fill(empty[..., None], 0.0) @ v
+
+    diagnosis = violation(attention, fields=("output",)).diagnosis
+    assert "not divided by √d_k" in diagnosis
+    assert "the bool mask were added" in diagnosis
+
+
+def test_a_fault_that_equals_no_known_one_is_not_given_a_name():
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+        result.output = result.output + 0.01 * result.output.abs()
+        return result
+
+    assert "as if" not in violation(attention).diagnosis
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize("name", WRONG)
+def test_every_message_fits_a_screen(name, language, monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    lines = str(violation(WRONG[name][0])).split("\n")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_the_report_fits_the_screen_uncut(language, monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    report = str(check_attention_contract(by_einsum))
+    assert max(map(len, report.split("\n"))) <= 100
+    assert "…" not in report
+
+
+def test_both_languages_measure_the_same(monkeypatch):
+    english = violation(WRONG["root of d_v"][0])
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    russian = violation(WRONG["root of d_v"][0])
+    assert (english.clause, english.measured) == (russian.clause, russian.measured)
+    assert english.mismatches == russian.mismatches
+    assert "√d_v" in russian.diagnosis
+    assert english.diagnosis != russian.diagnosis
+
+
+def test_the_verdict_is_the_same_whatever_ran_before():
+    attention, _ = WRONG["dropout always on"]
+    before = str(violation(attention))
+    torch.rand(7), random.random(), np.random.rand(3)
+    assert str(violation(attention)) == before
+    again = dict(check_attention_contract(by_einsum))
+    assert dict(check_attention_contract(by_einsum)) == again
+
+
+def test_generators_and_flags_are_left_alone():
+    def meddling(q, k, v, allowed=None, *, empty_row="error"):
+        torch.manual_seed(1), random.seed(1), np.random.seed(1)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True)
+        np.seterr(all="ignore")
+        warnings.simplefilter("ignore")
+        return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+    def state():
+        return (
+            torch.get_rng_state().tolist(),
+            random.getstate(),
+            np.random.get_state()[1].tolist(),
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(),
+            torch.get_num_threads(),
+            np.geterr(),
+            warnings.filters[:],
+        )
+
+    before = state()
+    check_attention_contract(by_einsum)
+    assert state() == before
+    violation(meddling)  # grad mode switched off: no gradients
+    assert state() == before
+
+
+def test_the_contract_works_where_gradients_are_switched_off():
+    with torch.no_grad():
+        assert check_attention_contract(by_einsum)["gradient_max_error"] < 1e-8
+    with torch.inference_mode():
+        assert check_attention_contract(by_logsumexp)["gradient_max_error"] < 1e-8
+
+
+def test_the_contract_ignores_the_default_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        figures = dict(check_attention_contract(by_einsum))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert figures == dict(check_attention_contract(by_einsum))
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="attention must be a function, got int"):
+        check_attention_contract(3)
+
+
+@pytest.mark.parametrize("fields", [(), ("weights",), ("output", "logits")])
+def test_unknown_fields_are_an_error_at_the_door(fields):
+    with pytest.raises(ValueError, match="fields must hold 'output'"):
+        check_attention_contract(by_einsum, fields=fields)
+
+
+def test_the_loops_know_the_answer_worked_out_by_hand():
+    """q = k = 0 shares the weight evenly among what may be read."""
+    zeros, v = torch.zeros(3, 1).double(), torch.tensor([[1.0], [2.0], [3.0]]).double()
+    case = AttentionCase(zeros, zeros, v, torch.ones(3, 3).tril().bool())
+    assert attention_by_loops(case).output.flatten().tolist() == [1.0, 1.5, 2.0]
+
+
+def test_the_two_references_agree_to_rounding():
+    case = AttentionCase(*attention_inputs(1, 3, 5, 4, 2, 2, 3), some_allowed(2, 2, 1, 3, 5))
+    truth = attention_by_loops(case)
+    other = attention_by_library(case, truth.empty_rows)
+    assert (truth.output - other).abs().max() < 1e-14
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    from course_lib.contracts import _attention_case
+
+    nan = torch.tensor(math.nan)
+    monkeypatch.setattr(_attention_case, "attention_by_library", lambda case, rows: nan)
+    with pytest.raises(RuntimeError, match="two references for attention disagree by nan"):
+        check_attention_contract(by_einsum)
+
+
+def test_the_gradient_formula_equals_autograd():
+    case = AttentionCase(*attention_inputs(3, 3, 4, 5, 2, 2), some_allowed(4, 3, 4))
+    leaves = [tensor.clone().requires_grad_() for tensor in (case.q, case.k, case.v)]
+    weight = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (by_einsum(*leaves, case.allowed).output * weight).sum().backward()
+    for leaf, formula in zip(leaves, attention_gradients(case, weight), strict=True):
+        assert (leaf.grad - formula).abs().max() < 1e-14
+
+
+def test_shapes_broadcast_as_torch_says():
+    assert broadcast_axes((2, 1), (3,), ()) == (2, 3)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        broadcast_axes((2,), (3,))
+
+
+def test_drawn_masks_leave_every_row_something_to_read_and_something_hidden():
+    mask = some_allowed(0, 50, 4)
+    assert mask.any(-1).all()
+    assert not mask.all(-1).any()
+    assert some_allowed(0, 3, 1).all()
