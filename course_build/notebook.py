@@ -16,7 +16,7 @@ from course_build.source import Cell
 from course_build.twins import Unit
 
 EDITIONS = ("learner", "solved")
-TITLE_WIDTH = 90
+TITLE_WIDTH = 60
 TAGS = {"stub": ["exercise"], "check": ["exercise-check"]}
 
 
@@ -75,7 +75,8 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
         if cell.key in parts.embedding.cells:
             cells += _embedded(cell, parts.embedding.cells[cell.key], language)
         elif cell.role == "imports":
-            cells.append(_generated(cell, write_imports(parts.imports)))
+            gathered = _generated(cell, write_imports(parts.imports))
+            cells.append(_fold(gathered, language, "imports"))
         elif cell.role == "reference":
             code = parts.references[cell.key].code
             cells.append(_fold(_generated(cell, code), language, "reference"))

@@ -68,6 +68,8 @@ def code_twins(key: str, en: str, ru: str) -> str:
     )
 
 
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+
 FRAME = "\n".join(
     [
         prose("title", "# A toy\n\nHello.", "# Игрушка\n\nПривет."),

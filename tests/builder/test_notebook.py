@@ -9,7 +9,7 @@ from course_build import chrome
 from course_build.build import Files, build_course
 from course_build.settings import Settings
 
-from .conftest import FRAME, NAME, SETTINGS, SOURCE, code, prose, said
+from .conftest import FOLDED, FRAME, NAME, SETTINGS, SOURCE, code, prose, said
 
 SLUG = SETTINGS.replace('repository = ""', 'repository = "owner/a-course"')
 
@@ -27,8 +27,9 @@ def test_ids_are_keys_and_nothing_is_left_of_the_source(repo):
         "language_info": {"name": "python"},
     }
     assert [c["metadata"] for c in notebook["cells"]] == [
-        {}, {}, {"tags": ["parameters"]}, {}, {}, {"tags": ["mine"]},
+        {}, FOLDED, {"tags": ["parameters"]}, {}, {}, {"tags": ["mine"]},
     ]  # fmt: skip
+    assert notebook["cells"][1]["source"] == ["#@title Импорты\n", "import sys"]
     code_cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     assert all(c["outputs"] == [] and c["execution_count"] is None for c in code_cells)
 
