@@ -158,8 +158,7 @@ def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[st
             except CourseError as error:
                 findings += error.in_cell(unit.first.key)
     stop_if_broken(findings)
-    own = [imported for _, imported in own_imports(units)]
-    return Parts(units, embedding, [*own, *embedding.imports], loaded)
+    return Parts(units, embedding, [*own_imports(units), *embedding.imports], loaded)
 
 
 def compose_all(

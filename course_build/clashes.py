@@ -11,14 +11,10 @@ from course_build.source import Cell
 from course_build.twins import Unit
 
 
-def own_imports(units: Sequence[Unit]) -> list[tuple[Cell, Import]]:
+def own_imports(units: Sequence[Unit]) -> list[Import]:
     """The imports that the author wrote in the imports cell."""
-    return [
-        (unit.first, imported)
-        for unit in units
-        if unit.first.role == "imports"
-        for imported in _imports_of(unit.first)
-    ]
+    cells = [unit.first for unit in units if unit.first.role == "imports"]
+    return [imported for cell in cells for imported in _imports_of(cell)]
 
 
 def check_clashes(units: Sequence[Unit], embedding: Embedding) -> list[Finding]:

@@ -67,7 +67,7 @@ def is_embed(cell: Cell) -> bool:
 
 def imports_library(node: ast.AST) -> bool:
     """Is this node an import of the library or of something in it?"""
-    if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", 0):
+    if not isinstance(node, ast.Import | ast.ImportFrom):
         return False
     return any(imported.package == PACKAGE for imported in imports_in(node))
 
@@ -78,8 +78,6 @@ def plan_embedding(cells: Sequence[Cell], library: Library) -> Embedding:
     for cell in cells:
         requests, findings = _read_requests(cell)
         embedding.findings += findings
-        if findings:
-            continue
         try:
             _embed(cell, requests, library, embedding)
         except CourseError as error:

@@ -103,10 +103,11 @@ def is_visible_code(cell: NotebookCell) -> bool:
 
 
 def _imports_package(node: ast.AST) -> bool:
+    """Is this an import of the library, in whatever disguise? A relative one has no other sense."""
     if isinstance(node, ast.Import):
         return any(_is_ours(alias.name) for alias in node.names)
     if isinstance(node, ast.ImportFrom):
-        return not node.level and _is_ours(node.module or "")
+        return node.level > 0 or _is_ours(node.module)
     if isinstance(node, ast.Call) and node.args:
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         value = getattr(node.args[0], "value", None)

@@ -49,10 +49,8 @@ def pair_twins(cells: Sequence[Cell], languages: Sequence[str]) -> tuple[list[Un
                 findings.append(_duplicate(run[0], runs[key][0]))
             continue
         runs[key] = run
-        found = _check_run(run, cells, languages)
-        findings += found
-        if not found:
-            units.append(Unit(tuple(run)))
+        findings += _check_run(run, cells, languages)
+        units.append(Unit(tuple(run)))
     return units, findings
 
 

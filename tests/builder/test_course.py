@@ -1,0 +1,34 @@
+"""The course itself: what its notebooks hold of the library is the library, byte for byte."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from course_build.build import build_course
+from course_build.files import read_files
+from course_build.settings import SETTINGS_FILE, parse_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def course():
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    files = read_files(ROOT)
+    return build_course(files, settings, list(files.sources), settings.languages)
+
+
+def test_the_machinery_is_the_librarys_text(course):
+    library = [data.decode() for data in read_files(ROOT).library.values()]
+    compared = 0
+    for path, data in course.notebooks.items():
+        language = path.split("/")[1]
+        for cell in json.loads(data)["cells"]:
+            if cell["id"].endswith("-machinery"):
+                _, body = "".join(cell["source"]).split("\n", 1)
+                body = body.replace(f'"{language}"  # localized', '"en"  # localized')
+                for definition in body.split("\n\n\n"):
+                    assert any(f"\n{definition}\n" in text for text in library), definition
+                    compared += 1
+    assert compared > 0
