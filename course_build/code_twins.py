@@ -33,22 +33,17 @@ def _differences(
     if isinstance(here, ast.AST) and isinstance(there, ast.AST):
         places = getattr(here, "lineno", places[0]), getattr(there, "lineno", places[1])
         if _is_text(here) and _is_text(there):
-            fields, expected = placeholders(here), placeholders(there)
-            if fields != expected:
-                yield *places, f"the placeholders {fields} are not {expected}"
-        elif type(here) is not type(there):
+            yield from _compare_fields(placeholders(here), placeholders(there), places)
+            return
+        if type(here) is not type(there):
             yield *places, "the code differs"
-        elif _is_percent_format(here) and _is_percent_format(there):
-            fields, expected = _percent_fields(here.left), _percent_fields(there.left)
-            if fields != expected:
-                yield *places, f"the placeholders {fields} are not {expected}"
-            yield from _differences(here.right, there.right, places)
-        else:
-            for name in here._fields:
-                if name not in ("kind", "type_comment"):
-                    yield from _differences(
-                        getattr(here, name, None), getattr(there, name, None), places
-                    )
+            return
+        if _is_percent_format(here) and _is_percent_format(there):
+            fields = _percent_fields(here.left), _percent_fields(there.left)
+            yield from _compare_fields(*fields, places)
+        for name in here._fields:
+            if name not in ("kind", "type_comment"):
+                yield from _differences(getattr(here, name), getattr(there, name), places)
     elif isinstance(here, list) and isinstance(there, list):
         for one, other in zip(here, there, strict=False):
             yield from _differences(one, other, places)
@@ -60,6 +55,13 @@ def _differences(
             yield places[0], extra, "there is less in this twin"
     elif type(here) is not type(there) or here != there:
         yield *places, f"{here!r} is not {there!r}"
+
+
+def _compare_fields(
+    here: list[str], there: list[str], places: tuple[int, int]
+) -> Iterator[tuple[int, int, str]]:
+    if here != there:
+        yield *places, f"the placeholders {here} are not {there}"
 
 
 def placeholders(node: ast.expr) -> list[str]:

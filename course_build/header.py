@@ -91,6 +91,10 @@ def _value_problems(
 ) -> list[Problem]:
     key, lang, role = (attributes.get(name) for name in ("key", "lang", "role"))
     problems: list[Problem] = []
+    for name in ("exercise", "reference"):
+        if not re.fullmatch(r"[\w-]+", attributes.get(name, "none")):
+            message = f"{name}={attributes[name]!r} is not a name"
+            problems.append(("name", message, "use letters, digits, hyphens and underscores"))
     if key is None:
         problems.append(("no-key", "a cell without a key", 'add key="..." to its header'))
     elif not KEY.fullmatch(key) or len(key) > LONGEST_KEY:

@@ -56,6 +56,7 @@ DIFFERENT = {
     "percent fields": ('"%d" % x', '"%s" % x', r"placeholders \['%s'\] are not \['%d'\]"),
     "named percent fields": ('"%(a)d" % x', '"%(b)d" % x', "placeholders"),
     "what percent takes": ('"%d" % x', '"%d" % y', "'y' is not 'x'"),
+    "an f-string under percent": ('f"{x} %d" % x', 'f"{y} %d" % x', r"placeholders \['{y}'\]"),
     "percent for plus": ('"%d" % x', '"%d" + x', "the code differs"),
 }
 

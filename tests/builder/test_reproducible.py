@@ -31,6 +31,7 @@ from course_build.cli import main
 
 code = main([], Path(sys.argv[1]))
 assert not {"course_lib", "torch", "numpy"} & {name.split(".")[0] for name in sys.modules}
+assert sys.modules["rfc3987_syntax"] is None, "importing it costs more than the build"
 sys.exit(code)
 """
 

@@ -70,6 +70,9 @@ HEADERS = [
     (f'# %% key="{"k" * 51}"', "key", "cannot be a cell id"),
     ('# %% key="a-machinery"', "key", "belong to the builder"),
     ('# %% key="a" role="hint"', "role-kind", "role='hint' on a code cell"),
+    ('# %% key="a" exercise="two words"', "name", "exercise='two words' is not a name"),
+    ('# %% key="a" role="reference" reference="../x"', "name", "reference='../x' is not a name"),
+    ('# %% key="a" exercise=""', "name", "exercise='' is not a name"),
     ("# %%", "no-key", "a cell without a key"),
     ('# %% lang="en"', "no-key", "a cell without a key"),
 ]
