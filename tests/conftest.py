@@ -1,8 +1,13 @@
 """What several test files share: every rendered notebook, executed once for all of them."""
 
+import os
+
 import pytest
 
 from course_build import run
+
+# One thread, before torch is imported: sums then have one order, and busy cores stay usable.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(scope="session")
