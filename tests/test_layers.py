@@ -34,9 +34,9 @@ def made(block_type, *arguments, seed=0):
     torch.manual_seed(seed)
     block = block_type(*arguments).double()
     with torch.no_grad():
-        for name, parameter in block.named_parameters():
+        for index, (name, parameter) in enumerate(block.named_parameters()):
             if parameter.dim() == 1:
-                parameter.copy_(("weight" in name) + 0.3 * normal(*parameter.shape, seed=len(name)))
+                parameter.copy_(("weight" in name) + 0.3 * normal(*parameter.shape, seed=index))
     return block
 
 
