@@ -89,6 +89,8 @@ class AttentionRefusal(AttentionCase):
 
 def broadcast_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Broadcast shapes together as torch does; torch's own function imports its compiler first."""
+    if len(set(shapes)) == 1:
+        return tuple(shapes[0])
     joint = []
     for sizes in itertools.zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
         joint.append(max(sizes))

@@ -1,6 +1,7 @@
 """Judge attention where it is dangerous: refusals, narrow and broken numbers, gradients."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -70,14 +71,7 @@ def judge_half(subject: ContractSubject, case: AttentionCase) -> float:
     fields = attention_call(subject, case)
     attention_finite(fields, case)
     wide = replace(case, q=case.q.double(), k=case.k.double(), v=case.v.double())
-    facts = ""
-    try:
-        attention_compare(
-            "output", attention_call(subject, wide)["output"], case.truth.output, 1e-8
-        )
-        facts = localized(_DANGER_FACTS["half"])
-    except Breach:
-        pass
+    facts = partial(_attention_wide_facts, subject, wide)
     worst = 0.0
     for name, bound in (("scores", 1e-5), ("weights", tolerance), ("output", tolerance)):
         if name in fields:
@@ -100,7 +94,7 @@ def judge_nonfinite(subject: ContractSubject, case: AttentionCase) -> float:
     bad_key = ~(case.k.isfinite().all(-1) & case.v.isfinite().all(-1))
     sees = (case.allowed & bad_key.unsqueeze(-2)).any(-1)
     blind = (~bad_query & ~sees).expand(clean.truth.empty_rows.shape)
-    facts = localized(_DANGER_FACTS["spread"])
+    facts = partial(localized, _DANGER_FACTS["spread"])
     worst = 0.0
     for name, value in fields.items():
         want = getattr(clean.truth, name)
@@ -117,7 +111,7 @@ def judge_gradients(subject: ContractSubject, case: AttentionCase) -> float:
     result = call_candidate(subject.candidate, *tracked.positional, **tracked.keywords)
     attention_form(subject, case, result)
     output = result if isinstance(result, Tensor) else result.output
-    facts = _attention_training_facts(subject, case)
+    facts = partial(_attention_training_facts, subject, case)
     attention_compare("output", output.detach(), case.truth.output, 1e-9, facts)
     if not output.requires_grad:
         text = localized(ATTENTION_FACTS["detached"])
@@ -129,14 +123,24 @@ def judge_gradients(subject: ContractSubject, case: AttentionCase) -> float:
     want = dict(zip(("q", "k", "v"), attention_gradients(case, cotangent), strict=True))
     lost = [n for n in "qkv" if (got[n] is None or not got[n].any()) and want[n].abs().max() > 1e-6]
     spoiled = [name for name in "qkv" if got[name] is not None and got[name].isnan().any()]
-    facts = localized(ATTENTION_FACTS["no_gradient"], names=", ".join(lost)) if lost else ""
+    text = localized(ATTENTION_FACTS["no_gradient"], names=", ".join(lost)) if lost else ""
     if spoiled:
-        facts = localized(ATTENTION_FACTS["nan_gradient"], names=", ".join(spoiled))
+        text = localized(ATTENTION_FACTS["nan_gradient"], names=", ".join(spoiled))
     worst = 0.0
     for name, gradient in got.items():
         full = torch.zeros_like(want[name]) if gradient is None else gradient
-        worst = max(worst, attention_compare(f"{name}.grad", full, want[name], 1e-8, facts))
+        worst = max(worst, attention_compare(f"{name}.grad", full, want[name], 1e-8, text))
     return worst
+
+
+def _attention_wide_facts(subject: ContractSubject, wide: AttentionCase) -> str:
+    """Whether the same numbers, given as float64, are handled rightly."""
+    try:
+        exact = attention_call(subject, wide)["output"]
+        attention_compare("output", exact, wide.truth.output, 1e-8)
+    except Breach:
+        return ""
+    return localized(_DANGER_FACTS["half"])
 
 
 def _attention_training_facts(subject: ContractSubject, case: AttentionCase) -> str:

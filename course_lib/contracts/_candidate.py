@@ -35,8 +35,9 @@ _CANDIDATE_TEXTS = {
 class Breach(Exception):
     """A demand that was not met; `hold_clause` turns it into a ContractViolation.
 
-    `kind` tells one way of failing from another while the input is cut down; `clause` names the
-    clause that is broken when it is not the one being run.
+    `kind` tells one way of failing from another while the input is cut down; `facts` says, or
+    is called to say, what the failure proves; `clause` names the clause that is broken when it is
+    not the one being run.
     """
 
     def __init__(
@@ -46,12 +47,16 @@ class Breach(Exception):
         allowed: float | str | None = None,
         *,
         mismatches: tuple[Mismatch, ...] = (),
-        facts: str = "",
+        facts: str | Callable[[], str] = "",
         clause: str = "",
     ) -> None:
         super().__init__(kind)
         self.kind, self.measured, self.allowed = kind, measured, allowed
         self.mismatches, self.facts, self.clause = mismatches, facts, clause
+
+    def told(self) -> str:
+        """What the failure proves, in words."""
+        return self.facts if isinstance(self.facts, str) else self.facts()
 
 
 @dataclass(frozen=True)
@@ -185,8 +190,8 @@ def hold_clause(
                 last.measured,
                 (allowed or "") if last.allowed is None else last.allowed,
             )
-            told = [text for text in (last.facts or breach.facts, subject.explain(subject)) if text]
-            diagnosis = "; ".join(told)
+            facts = last.told() or breach.told()
+            diagnosis = "; ".join(text for text in (facts, subject.explain(subject)) if text)
             raise ContractViolation(
                 subject.contract, failed, small.arguments(), last.mismatches, diagnosis
             ) from last.__cause__

@@ -131,6 +131,7 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     many = [heads_case(20 + n, *size) for n, size in enumerate(sizes)]
     causal = [replace(case, causal=True) for case in many]
     padded = _heads_padded()
+    right = [padded[0], padded[1], padded[6]]
     yield hold("result_form", None, judge_heads_form, [single[0], many[1], *padded])
     yield hold("arguments_unchanged", None, judge_heads_form, [many[1], causal[1], padded[0]])
     yield hold("repeatable", 1e-12, judge_heads_state, [many[1], padded[1], causal[1]])
@@ -139,8 +140,8 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("many_heads", 1e-10, judge_heads, many)
     yield hold("future_blind", 1e-6, judge_heads_future, causal)
     yield hold("causal", 1e-10, judge_heads, causal)
-    yield hold("padding_content", 1e-6, judge_heads_content, padded)
-    yield hold("row_in_batch", 1e-6, judge_heads_alone, [many[1], many[2], *padded])
+    yield hold("padding_content", 1e-6, judge_heads_content, right)
+    yield hold("row_in_batch", 1e-6, judge_heads_alone, [many[1], many[2], *right])
     yield hold("padding", 1e-10, judge_heads, padded)
     bare = [replace(case, token_valid=None) for case in (*many[:3], *causal[:3])]
     if heads_takes_none(subject, bare[0]):

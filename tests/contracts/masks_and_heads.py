@@ -54,9 +54,15 @@ def stored_table(t_q, t_k, *, query_offset=0, size=1024):
     return table[query_offset : query_offset + t_q, :t_k]
 
 
-@functools.lru_cache
-def shared_table(t_q, t_k, *, query_offset=0):
-    return mask_by_tril(t_q, t_k, query_offset=query_offset)
+class Fresh:
+    """A wrong function with a memory, made anew for every test."""
+
+    def __init__(self, make):
+        self.make = make
+
+
+def candidate(entry):
+    return entry.make() if isinstance(entry, Fresh) else entry
 
 
 def first_offset_kept():
@@ -118,8 +124,8 @@ WRONG_MASKS = {
         lambda t_q, t_k, **o: mask_by_tril(t_q, t_k, **o) & (torch.arange(t_k) < 4096),
         "long_contexts",
     ),
-    "shared table": (shared_table, "independent_results"),
-    "first offset kept": (first_offset_kept(), "long_contexts"),
+    "shared table": (Fresh(lambda: functools.lru_cache(mask_by_tril)), "independent_results"),
+    "first offset kept": (Fresh(first_offset_kept), "long_contexts"),
     "negative offset clipped": (clipped, "negative_offset"),
     "negative offset computed": (
         lambda t_q, t_k, query_offset=0: torch.ones(t_q, t_k).tril(query_offset).bool(),
@@ -284,6 +290,12 @@ def causal_part(x, causal):
     return mask_by_tril(x.shape[1], x.shape[1]) | (not causal)
 
 
+def lengths_from_the_left(x, causal, valid, right):
+    """Counts the real tokens and takes them to be the first ones."""
+    first = torch.arange(x.shape[1]) < valid.sum(-1, keepdim=True)
+    return keys_only(first) & causal_part(x, causal)
+
+
 def first_lengths(x, causal, valid, right):
     return keys_only(valid[:1]) & causal_part(x, causal)
 
@@ -396,6 +408,13 @@ def in_half(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
     return heads_by_sdpa(*narrow, n_heads, causal=causal, token_valid=token_valid)
 
 
+def zeroes_the_padding(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
+    """Padding becomes zeros, which still take their share of the softmax."""
+    if token_valid is not None:
+        x = x * token_valid.unsqueeze(-1)
+    return heads_by_sdpa(x, w_q, w_k, w_v, w_o, n_heads, causal=causal, token_valid=None)
+
+
 def cut_off_weights(scores, keep):
     return zero_where_empty(scores, keep).detach()
 
@@ -457,23 +476,28 @@ WRONG_HEADS = {
     ),
     "first item's lengths": (heads_with(pairs=pairs_with(first_lengths)), "padding_content"),
     "lengths on heads when equal": (heads_with(pairs=maybe_items_on_heads), "result_form"),
+    "padding zeroed, not masked": (zeroes_the_padding, "row_in_batch"),
+    "padding taken to be on the right": (
+        heads_with(pairs=pairs_with(lengths_from_the_left)),
+        "padding",
+    ),
     "padding lost when causal": (
         heads_with(pairs=pairs_with(padding_lost_when_causal)),
-        "padding_content",
+        "padding",
     ),
     "causal lost when padded": (
         heads_with(pairs=pairs_with(causal_lost_when_padded)),
-        "row_in_batch",
+        "padding",
     ),
     "causal lost without padding": (heads_with(pairs=no_mask_without_padding), "without_padding"),
     "NaN for padded rows": (heads_with(weigh=nan_rows), "result_form"),
     "exp without the maximum": (heads_with(weigh=unstable), "padding_content"),
     "filling -1e4": (heads_with(weigh=finite_fill), "extreme_logits"),
     "mask after the softmax": (heads_with(weigh=mask_after_softmax), "future_blind"),
-    "lengths remembered": (remembering_lengths(), "causal"),
+    "lengths remembered": (Fresh(remembering_lengths), "causal"),
     "weights scaled in place": (scales_in_place, "arguments_unchanged"),
     "lengths edited": (edits_the_lengths, "arguments_unchanged"),
-    "one buffer": (one_buffer(), "repeatable"),
+    "one buffer": (Fresh(one_buffer), "repeatable"),
     "dropout": (
         heads_with(weigh=lambda s, k: F.dropout(zero_where_empty(s, k), 0.1)),
         "repeatable",

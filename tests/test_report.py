@@ -1,0 +1,233 @@
+"""Reports and violations: what they carry, how they read, and that both languages say the same."""
+
+import ast
+import pickle
+import re
+import string
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_lib import text
+from course_lib.report import (
+    ClauseResult,
+    ContractReport,
+    ContractViolation,
+    Mismatch,
+    expect_raises,
+)
+
+ROWS = (
+    ClauseResult("row_sums", "weights of a query sum to 1", 3.1e-16, 1e-10),
+    ClauseResult("bad_masks", "wrong masks are refused", "7/7", "all"),
+)
+PASSED = ContractReport("check_it", ROWS, {"error": 3.1e-16}, unchecked=("weights",))
+STUB = ContractReport("check_it", attempted=False)
+
+
+def broken(**evidence):
+    return ContractViolation("check_it", ClauseResult("sums", "sums are 1", 0.5, 1e-10), **evidence)
+
+
+def test_a_report_is_a_mapping_of_its_figures():
+    assert dict(PASSED) == {"error": 3.1e-16}
+    assert len(PASSED) == 1
+    assert "error" in PASSED
+    with pytest.raises(KeyError):
+        PASSED["other"]
+
+
+def test_a_report_prints_as_a_table():
+    assert str(PASSED).split("\n") == [
+        "✓ check_it: all 2 clauses hold",
+        "  clause     measured  allowed  what it means",
+        "  row_sums   3.1e-16   ≤ 1e-10  weights of a query sum to 1",
+        "  bad_masks  7/7       all      wrong masks are refused",
+        "  not checked: weights",
+    ]
+    assert repr(PASSED) == str(PASSED)
+
+
+def test_a_stub_is_reported_in_one_line(monkeypatch):
+    assert str(STUB) == "○ check_it: not attempted"
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    assert str(STUB) == "○ check_it: ещё не начато"
+    assert str(PASSED).startswith("✓ check_it: выполнены все пункты (2)")
+
+
+def test_a_row_that_is_too_wide_is_cut():
+    report = ContractReport("check_it", (ClauseResult("a", "word " * 40, 0.0, 1.0),))
+    assert max(map(len, str(report).split("\n"))) == 100
+
+
+def test_notes_are_wrapped_below_the_table():
+    report = ContractReport("check_it", attempted=False, notes=("word " * 40,))
+    lines = str(report).split("\n")
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 98
+
+
+def test_the_html_report_names_no_colour_and_escapes_what_it_shows():
+    page = ContractReport("check_it", (ClauseResult("a", "<b> & more", 1, 2),))._repr_html_()
+    assert "&lt;b&gt; &amp; more" in page
+    assert re.findall(r"#[0-9a-fA-F]{3,6}|rgb", page) == []
+    assert set(re.findall(r"color:(\w+)", page)) == {"inherit"}
+    assert "currentColor" in page
+    assert page.count("<tr") == 2
+
+
+def test_the_html_of_a_stub_has_no_table():
+    assert "<table" not in STUB._repr_html_()
+    assert "○ check_it: not attempted" in STUB._repr_html_()
+
+
+def test_a_violation_carries_its_evidence():
+    places = (Mismatch("weights", (0, 1), 0.5, 1.0),)
+    caught = broken(failing_input={"q": [1.0]}, mismatches=places, diagnosis="columns sum to 1")
+    assert isinstance(caught, AssertionError)
+    assert (caught.contract, caught.clause, caught.meaning) == ("check_it", "sums", "sums are 1")
+    assert (caught.measured, caught.allowed) == (0.5, 1e-10)
+    assert str(caught).split("\n") == [
+        '✗ check_it: the clause "sums" is broken',
+        "  demanded: sums are 1",
+        "  measured: 0.5; allowed: ≤ 1e-10",
+        "  failing input, cut down as far as it still fails:",
+        "    q = [1]",
+        "  first differences:",
+        "    weights[0, 1]: got 0.5, expected 1",
+        "  diagnosis: columns sum to 1",
+    ]
+
+
+def test_a_violation_speaks_russian(monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    lines = str(broken(mismatches=(Mismatch("w", (0,), 1.0, 2.0),))).split("\n")
+    assert lines[0] == "✗ check_it: нарушен пункт «sums»"
+    assert lines[-1] == "    w[0]: получено 1, ожидалось 2"
+
+
+def test_a_notebook_shows_the_message_and_no_traceback():
+    assert broken()._render_traceback_() == [str(broken())]
+
+
+def test_a_violation_survives_a_trip_between_processes():
+    caught = broken(failing_input={"q": [1.0]}, diagnosis="x")
+    assert str(pickle.loads(pickle.dumps(caught))) == str(caught)
+
+
+def test_the_longest_violation_fits_a_screen():
+    caught = broken(
+        failing_input={name: torch.randn(4, 4) for name in "abcdefgh"},
+        mismatches=tuple(Mismatch("x", (i, 0, 0), 1.0, 2.0) for i in range(9)),
+        diagnosis="measured " * 300,
+    )
+    lines = str(caught).split("\n")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+
+
+def argument_lines(**given):
+    return str(broken(failing_input=given)).split("\n")[4:]
+
+
+def test_small_tensors_are_shown_whole_and_large_ones_by_shape_and_range():
+    large = torch.arange(120.0).reshape(10, 12)
+    assert argument_lines(q=torch.tensor([[1.0, -0.0]]).double()) == ["    q = [[1, 0]]"]
+    assert argument_lines(q=torch.tensor([0.5]).half()) == ["    q = [0.5]  (float16)"]
+    assert argument_lines(m=torch.tensor([True, False])) == ["    m = [1, 0]"]
+    assert argument_lines(v=large) == ["    v = float32, shape [10, 12], from 0 to 119"]
+    assert argument_lines(causal=True, k=3, p=None, w="zero") == [
+        *("    causal = True", "    k = 3", "    p = None", "    w = zero")
+    ]
+
+
+def test_a_difference_is_shown_with_as_many_digits_as_it_needs():
+    place = Mismatch("w", (), 1.00000000001, 1.0)
+    assert str(broken(mismatches=(place,))).endswith("w: got 1.00000000001, expected 1")
+
+
+def test_expect_raises_returns_the_message():
+    def refuse(value, *, name):
+        raise ValueError(f"{name}={value}")
+
+    assert expect_raises(ValueError, refuse, 3, name="d_k") == "d_k=3"
+
+
+def test_expect_raises_says_that_no_error_came(monkeypatch):
+    with pytest.raises(
+        AssertionError, match="expected ValueError from max, but no error came: .* 2"
+    ):
+        expect_raises(ValueError, max, 1, 2)
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    with pytest.raises(AssertionError, match="от max ожидалась ошибка ValueError"):
+        expect_raises(ValueError, max, 1, 2)
+
+
+def test_expect_raises_says_that_another_error_came_and_chains_it():
+    with pytest.raises(AssertionError, match="expected TypeError .* ValueError came") as caught:
+        expect_raises(TypeError, float, "x")
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+# ------------------------------------------------- both languages, in every table of the library
+
+LIBRARY = Path(__file__).parents[1] / "course_lib"
+LANGUAGES = {"en", "ru"}
+
+
+def bilingual_tables():
+    """Every {"en": ..., "ru": ...} in the library, with the place where it stands."""
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Dict):
+                keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+                if LANGUAGES & set(keys):
+                    place = f"{path.relative_to(LIBRARY.parent)}:{node.lineno}"
+                    yield place, dict(zip(keys, map(ast.literal_eval, node.values), strict=True))
+
+
+def fields(template):
+    return sorted(
+        (name, spec, conversion)
+        for _, name, spec, conversion in string.Formatter().parse(template)
+        if name is not None
+    )
+
+
+def test_every_text_exists_in_both_languages_with_the_same_fields():
+    tables = list(bilingual_tables())
+    assert len(tables) > 150
+    for place, texts in tables:
+        assert set(texts) == LANGUAGES, place
+        assert fields(texts["en"]) == fields(texts["ru"]), place
+
+
+def test_russian_texts_are_russian_and_english_ones_are_not():
+    for place, texts in bilingual_tables():
+        assert not re.search("[а-яё]", texts["en"]), place
+        words = re.sub(r"[^A-Za-zа-яёА-ЯЁ]", "", texts["ru"])
+        assert not words or re.search("[а-яё]", texts["ru"]), place
+
+
+def test_identifiers_are_the_same_in_both_languages():
+    """A name like top_k or w_q must not be lost or changed by the translation."""
+    for place, texts in bilingual_tables():
+        english, russian = (
+            set(re.findall(r"\b(?:[a-z]+_[a-z_]+|\w+=\w+)\b", re.sub(r"\{.*?\}", "", texts[each])))
+            for each in ("en", "ru")
+        )
+        assert english == russian, place
+
+
+def test_no_private_name_is_defined_twice_in_what_a_notebook_may_embed():
+    homes = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [node.name] if hasattr(node, "name") else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                if name != "__all__":
+                    homes.setdefault(name, []).append(path.name)
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
