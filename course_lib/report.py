@@ -219,7 +219,7 @@ def _report_html(report: ContractReport) -> str:
     parts = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"]
     rows = _report_rows(report)
     if rows:
-        parts.append(f'<table style="border-collapse:collapse;color:inherit;{plain}">')
+        parts.append(f'<table style="border-collapse:collapse;font:inherit;color:inherit;{plain}">')
     for number, row in enumerate(rows):
         tag = "td" if number else "th"
         cells = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in row)

@@ -114,10 +114,11 @@ def attention_long() -> list[AttentionCase]:
     blocks[0, :700], blocks[1, 300:], blocks[2, :-1] = False, False, False
     blocks[:, -1], blocks[1, 0] = True, True
     return [
-        AttentionCase(*attention_inputs(730, 5, 67, 3, 2)),
+        AttentionCase(*attention_inputs(730, 3, 131, 3, 2, 2, 2), some_allowed(3, 2, 1, 1, 131)),
         AttentionCase(*attention_inputs(720, 67, 71, 3, 2), torch.ones(67, 71).tril(2).bool()),
         AttentionCase(*attention_inputs(700, 3, 1031, 3, 2), blocks),
         AttentionCase(*attention_inputs(710, 1031, 3, 2, 3), some_allowed(1, 1031, 3)),
+        AttentionCase(*attention_inputs(713, 131, 2, 2, 3, 2, 2), some_allowed(4, 2, 131, 2)),
     ]
 
 

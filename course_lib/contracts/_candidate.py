@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from course_lib.report import ClauseResult, ContractViolation, Mismatch
 from course_lib.text import localized
@@ -163,6 +164,44 @@ def raised_facts(candidate: Callable[..., Any], error: Exception) -> str:
         shown = textwrap.shorten(lines[-1], 80, placeholder=" …")
         text += localized(_CANDIDATE_TEXTS["raised_at"], line=shown)
     return text
+
+
+class ExportedNumbers(TorchFunctionMode):
+    """Count the floating-point numbers that are taken out of torch while a function runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        exits = ("numpy", "tolist", "item", "__array__", "__float__", "__dlpack__")
+        if getattr(func, "__name__", "") in exits and args[0].is_floating_point():
+            self.count += args[0].numel()
+        return func(*args, **(kwargs or {}))
+
+
+def is_forward_only(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Tell whether the candidate computes outside torch, where no gradient can follow.
+
+    It does if its result hangs on no graph and it took out as many numbers as its tensors hold.
+    """
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    tracked = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    exported = ExportedNumbers()
+    try:
+        with exported:
+            result = candidate(*tracked, *args[len(tensors) :], **kwargs)
+    except Exception:
+        result = None  # numpy refuses a tensor that requires a gradient
+    parts = [result, *getattr(result, "__dict__", {}).values()]
+    connected = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+    return not connected and exported.count >= sum(tensor.numel() for tensor in tensors)
 
 
 def hold_clause(

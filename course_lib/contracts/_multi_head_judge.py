@@ -59,6 +59,10 @@ _HEADS_FACTS = {
         "en": "item {place}, given alone and without its padding, gives the expected numbers",
         "ru": "элемент {place} отдельно и без дополнения даёт ожидаемые числа",
     },
+    "detached": {
+        "en": "the output is cut off from its inputs (detach, no_grad, .data)",
+        "ru": "выход отрезан от входов (detach, no_grad, .data)",
+    },
     "no_gradient": {
         "en": "no gradient reaches {name}",
         "ru": "градиент не доходит до {name}",
@@ -79,16 +83,6 @@ def _heads_tracked(case: HeadsCase) -> HeadsCase:
     names = ("x", "w_q", "w_k", "w_v", "w_o")
     leaves = {name: getattr(case, name).detach().clone().requires_grad_() for name in names}
     return replace(case, **leaves)
-
-
-def heads_is_connected(subject: ContractSubject, case: HeadsCase) -> bool:
-    """Whether the output hangs on autograd at all; a function outside torch is forward only."""
-    tracked = _heads_tracked(case)
-    try:
-        output = subject.candidate(*tracked.positional, **tracked.keywords)
-    except Exception:
-        return False
-    return isinstance(output, Tensor) and output.requires_grad
 
 
 def _heads_other(case: HeadsCase) -> HeadsCase:
@@ -241,6 +235,9 @@ def judge_heads_gradients(subject: ContractSubject, case: HeadsCase) -> float:
     given, library = _heads_tracked(case), _heads_tracked(case)
     output = call_candidate(subject.candidate, *given.positional, **given.keywords)
     _heads_check_form(case, output)
+    if not output.requires_grad:
+        text = localized(_HEADS_FACTS["detached"])
+        raise Breach("detached", "requires_grad=False", "requires_grad=True", facts=text)
     weight = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).reshape(output.shape)
     weight = weight * case.valid.unsqueeze(-1)
     leaves = [getattr(given, name) for name in names]

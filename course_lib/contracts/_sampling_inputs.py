@@ -49,11 +49,13 @@ def sampling_extremes() -> list[SamplingCase]:
 
 
 def sampling_many() -> list[SamplingCase]:
-    """A vocabulary of hundreds of tokens."""
+    """A vocabulary of hundreds of tokens, first all different, then with many ties."""
     draw = random.Random(18)
     spread = tuple(round(draw.gauss(0.0, 2.0), 6) for _ in range(600))
+    tied = tuple(float(round(logit)) for logit in spread)
     cases = [SamplingCase(spread), SamplingCase(spread, 0.7, 300), SamplingCase(spread, None, 77)]
-    return cases + [SamplingCase(spread, 1.3, k, p) for k in (None, 500) for p in (0.3, 0.95)]
+    cases += [SamplingCase(spread, 1.3, k, p) for k in (None, 500) for p in (0.3, 0.95)]
+    return [*cases, SamplingCase(tied, None, 77), SamplingCase(tied, 1.0, 123)]
 
 
 def sampling_bad() -> list[SamplingCase]:

@@ -8,13 +8,13 @@ from typing import Any
 from course_lib.contracts._candidate import (
     ContractSubject,
     hold_clause,
+    is_forward_only,
     is_stub,
     quiet_globals,
 )
 from course_lib.contracts._multi_head_behaviour import explain_heads
 from course_lib.contracts._multi_head_case import HeadsCase, heads_case
 from course_lib.contracts._multi_head_judge import (
-    heads_is_connected,
     heads_takes_none,
     judge_heads,
     judge_heads_alone,
@@ -153,7 +153,7 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("extreme_logits", 1e-8, partial(judge_heads, tolerance=1e-8), extreme)
     narrow = [_heads_float32(case) for case in (many[1], causal[3], padded[0])]
     yield hold("float32_inputs", 2e-5, partial(judge_heads, tolerance=2e-5), narrow)
-    if heads_is_connected(subject, many[0]):
+    if not is_forward_only(subject.candidate, *many[1].positional, **many[1].keywords):
         tracked = [many[1], causal[1], padded[0], padded[2]]
         yield hold("gradients", 1e-8, judge_heads_gradients, tracked)
 

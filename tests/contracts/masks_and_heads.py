@@ -503,6 +503,7 @@ WRONG_HEADS = {
         "repeatable",
     ),
     "bfloat16 inside": (in_half, "float32_inputs"),
+    "no_grad inside": (torch.no_grad()(heads_by_sdpa), "gradients"),
     "weights detached": (heads_with(weigh=cut_off_weights), "gradients"),
     "a tuple": (lambda *a, **o: (heads_by_sdpa(*a, **o), None), "result_form"),
     "time first": (lambda *a, **o: heads_by_sdpa(*a, **o).transpose(0, 1), "result_form"),

@@ -229,6 +229,47 @@ def by_numpy(q, k, v, allowed=None, *, empty_row="error"):
     return packed(output, weights, scores.expand(keep.shape), empty)
 
 
+def outside_torch(q, k, v, allowed=None, *, empty_row="error"):
+    """Plain NumPy: right forward, and no gradient can follow."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    a, b, c, m = (np.asarray(t.detach()) for t in (q, k, v, keep))
+    scores = np.where(m, a @ b.swapaxes(-1, -2) / np.sqrt(a.shape[-1]), -np.inf)
+    top = np.where(empty[..., None], 0.0, scores.max(-1, keepdims=True))
+    parts = np.exp(scores - top)
+    weights = parts / np.where(empty[..., None], 1.0, parts.sum(-1, keepdims=True))
+    fields = (np.asarray(f, dtype=a.dtype) for f in (weights @ c, weights, scores))
+    return packed(*(torch.from_numpy(np.ascontiguousarray(f)) for f in fields), empty)
+
+
+def in_python_floats(q, k, v, allowed=None, *, empty_row="error"):
+    """One number at a time, taken out of torch with item()."""
+    dtype = q.dtype if q.dtype.itemsize > 2 else torch.float32
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    batch, (t_q, t_k) = keep.shape[:-2], keep.shape[-2:]
+    flat = [t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]) for t in (q, k, v, keep)]
+    outputs, weights, scores = [], [], []
+    for q_item, k_item, v_item, keep_item in zip(*(t.tolist() for t in flat), strict=True):
+        for query, may in zip(q_item, keep_item, strict=True):
+            score = [
+                sum(x * y for x, y in zip(query, key, strict=True)) / math.sqrt(len(query))
+                if each
+                else -math.inf
+                for key, each in zip(k_item, may, strict=True)
+            ]
+            top = max(score) if any(may) else 0.0
+            parts = [math.exp(s - top) for s in score]
+            weight = [part / (sum(parts) or 1.0) for part in parts]
+            columns = zip(*v_item, strict=True)
+            outputs.append([sum(w * x for w, x in zip(weight, c, strict=True)) for c in columns])
+            weights.append(weight)
+            scores.append(score)
+    shape = (*batch, t_q)
+    made = [torch.tensor(rows, dtype=dtype) for rows in (outputs, weights, scores)]
+    widths = (v.shape[-1], t_k, t_k)
+    return packed(*(t.reshape(*shape, n) for t, n in zip(made, widths, strict=True)), empty)
+
+
+FORWARD_ONLY = (outside_torch, in_python_floats)
 RIGHT = (
     by_einsum,
     by_online_softmax,

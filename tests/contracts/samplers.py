@@ -225,6 +225,17 @@ def first_hundred(logits, temperature=1.0, top_k=None, top_p=None):
     return by_sets(logits, temperature, top_k, top_p)
 
 
+def unstable_order(logits, temperature=1.0, top_k=None, top_p=None):
+    """A sort that keeps ties in order only while the list is short."""
+    checked(logits, temperature, top_k, top_p)
+    order = np.argsort(-np.asarray(logits), kind="quicksort")
+    rank = np.empty(len(logits), dtype=int)
+    rank[order] = np.arange(len(logits))
+    kept = [i for i in range(len(logits)) if top_k is None or rank[i] < top_k]
+    probs = by_sets([logits[i] for i in kept], temperature, None, top_p)
+    return [probs[kept.index(i)] if i in kept else 0.0 for i in range(len(logits))]
+
+
 def clamped_temperature(logits, temperature=1.0, top_k=None, top_p=None):
     checked(logits, temperature, top_k, top_p)
     return by_sets(logits, max(temperature, 1e-4), top_k, top_p)
@@ -297,6 +308,7 @@ WRONG_SAMPLERS = {
     "one list for all": (one_list(), "repeatable"),
     "noise": (noisy(), "repeatable"),
     "temperature kept": (temperature_kept(), "repeatable"),
+    "ties in any order": (unstable_order, "large_vocabulary"),
     "first hundred only": (first_hundred, "large_vocabulary"),
     "any logits": (sampler_with(check=lax(logits=True)), "bad_arguments"),
     "k cut to V": (k_clamped, "bad_arguments"),

@@ -23,7 +23,14 @@ from course_lib.contracts._attention_case import (
 )
 from course_lib.mistakes.attention import attention_mistakes
 
-from .right_attentions import RIGHT, by_einsum, by_library_output_only, by_logsumexp, opened
+from .right_attentions import (
+    FORWARD_ONLY,
+    RIGHT,
+    by_einsum,
+    by_library_output_only,
+    by_logsumexp,
+    opened,
+)
 from .wrong_attentions import WRONG
 
 CLAUSES = [
@@ -65,6 +72,23 @@ def assert_fits_a_screen(caught):
 @pytest.mark.parametrize("attention", RIGHT, ids=lambda f: f.__name__)
 def test_right_attentions_written_differently_are_accepted(attention):
     assert check_attention_contract(attention).attempted
+
+
+@pytest.mark.parametrize("attention", FORWARD_ONLY, ids=lambda f: f.__name__)
+def test_right_attentions_outside_torch_are_accepted_and_the_report_says_what_is_missing(attention):
+    report = check_attention_contract(attention)
+    assert report.unchecked == ("gradients",)
+    assert math.isnan(report["gradient_max_error"])
+    assert [clause.name for clause in report.clauses] == [
+        name for name in CLAUSES if name not in ("gradients", "zero_row_gradients")
+    ]
+
+
+def test_a_fault_outside_torch_is_found_all_the_same():
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        return FORWARD_ONLY[0](q * 1.01, k, v, allowed, empty_row=empty_row)
+
+    assert violation(attention).clause == "scores"
 
 
 def test_the_courses_own_attention_is_accepted_on_every_clause():
