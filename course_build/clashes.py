@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Sequence
+from itertools import combinations
 
 from course_build.code import names_bound, parse_code
 from course_build.embed import Embedding, is_embed
@@ -90,10 +91,8 @@ def _imports_of(cell: Cell) -> list[Import]:
 
 def _import_pairs(embedding: Embedding) -> list[tuple[Import, Import]]:
     """Two imports of the library that bind one name to different things."""
-    imports = sorted(embedding.imports)
     return [
         (first, second)
-        for place, first in enumerate(imports)
-        for second in imports[place + 1 :]
+        for first, second in combinations(sorted(embedding.imports), 2)
         if first.bound == second.bound and first.target != second.target
     ]

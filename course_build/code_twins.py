@@ -30,21 +30,18 @@ def _differences(
     here: object, there: object, places: tuple[int, int] = (1, 1)
 ) -> Iterator[tuple[int, int, str]]:
     """Walk both trees together; yield (line here, line there, what differs)."""
-    if isinstance(here, ast.AST) and isinstance(there, ast.AST):
-        places = getattr(here, "lineno", places[0]), getattr(there, "lineno", places[1])
-        if _is_text(here) and _is_text(there):
-            yield from _compare_fields(placeholders(here), placeholders(there), places)
-            return
-        if type(here) is not type(there):
-            yield *places, "the code differs"
-            return
+    places = getattr(here, "lineno", places[0]), getattr(there, "lineno", places[1])
+    if _is_text(here) and _is_text(there):
+        yield from _compare_fields(placeholders(here), placeholders(there), places)
+    elif type(here) is not type(there):
+        yield *places, "the code differs"
+    elif isinstance(here, ast.AST):
         if _is_percent_format(here) and _is_percent_format(there):
             fields = _percent_fields(here.left), _percent_fields(there.left)
             yield from _compare_fields(*fields, places)
         for name in here._fields:
-            if name not in ("kind", "type_comment"):
-                yield from _differences(getattr(here, name), getattr(there, name), places)
-    elif isinstance(here, list) and isinstance(there, list):
+            yield from _differences(getattr(here, name), getattr(there, name), places)
+    elif isinstance(here, list):
         for one, other in zip(here, there, strict=False):
             yield from _differences(one, other, places)
         if len(here) > len(there):
@@ -53,7 +50,7 @@ def _differences(
         elif len(here) < len(there):
             extra = getattr(there[len(here)], "lineno", places[1])
             yield places[0], extra, "there is less in this twin"
-    elif type(here) is not type(there) or here != there:
+    elif here != there:
         yield *places, f"{here!r} is not {there!r}"
 
 
@@ -76,7 +73,7 @@ def placeholders(node: ast.expr) -> list[str]:
 
 def _field_text(field: ast.FormattedValue) -> str:
     """Write an f-string field the same way under every Python version."""
-    conversion = f"!{chr(field.conversion)}" if field.conversion > 0 else ""
+    conversion = f"!{chr(field.conversion)}" if field.conversion != -1 else ""
     spec = ""
     if isinstance(field.format_spec, ast.JoinedStr):
         parts = field.format_spec.values
@@ -87,7 +84,7 @@ def _field_text(field: ast.FormattedValue) -> str:
     return f"{{{ast.unparse(field.value)}{conversion}{spec}}}"
 
 
-def _is_text(node: ast.AST) -> bool:
+def _is_text(node: object) -> bool:
     constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return constant or isinstance(node, ast.JoinedStr)
 

@@ -35,6 +35,12 @@ class Header:
     tags: tuple[str, ...]
 
 
+def key_in(written: str) -> str | None:
+    """The key as far as it can be seen in a header that may be broken."""
+    seen = re.search(r'\bkey="([^"]*)"', written)
+    return seen[1] if seen else None
+
+
 def read_header(
     path: str, line: int, written: str, read: Mapping, languages: Sequence[str]
 ) -> tuple[Header | None, list[Finding]]:
@@ -46,13 +52,13 @@ def read_header(
     attributes = {
         name: value for name, value in read["metadata"].items() if name not in JUPYTEXT_OWN
     }
-    kind, key = read["cell_type"], attributes.get("key")
+    kind = read["cell_type"]
     problems = _problems(written, kind, attributes, languages)
     if problems:
-        shown = key if isinstance(key, str) else None
-        return None, [Finding(path, line, shown, *problem) for problem in problems]
+        return None, [Finding(path, line, key_in(written), *problem) for problem in problems]
     return Header(
-        kind=kind, key=key, lang=attributes.get("lang"), stamp=attributes.get(languages[0]),
+        kind=kind, key=attributes["key"], lang=attributes.get("lang"),
+        stamp=attributes.get(languages[0]),
         role=attributes.get("role"), exercise=attributes.get("exercise"),
         reference=attributes.get("reference"), tags=tuple(attributes.get("tags", ())),
     ), []  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from course_build import quick_imports  # noqa: F401  (before jupytext: see there)
 from course_build.findings import CourseError, Finding, stop_if_broken
-from course_build.header import read_header
+from course_build.header import key_in, read_header
 
 import jupytext  # isort: skip
 
@@ -50,12 +50,6 @@ class Chunk:
     header: str
     body: tuple[str, ...]
 
-    @property
-    def shown_key(self) -> str | None:
-        """The key as far as it can be seen in a header that may be broken."""
-        shown = re.search(r'\bkey="([^"]*)"', self.header)
-        return shown.group(1) if shown else None
-
 
 def parse_source(path: str, text: str, languages: Sequence[str]) -> tuple[Cell, ...]:
     """Read a percent script into cells; raises CourseError with everything found wrong."""
@@ -92,7 +86,7 @@ def split_chunks(path: str, text: str) -> list[Chunk]:
 
 def _shape_findings(path: str, chunk: Chunk) -> list[Finding]:
     """What can be seen of a chunk without understanding its header."""
-    key = chunk.shown_key
+    key = key_in(chunk.header)
     if not HEADER.fullmatch(chunk.header):
         message = f"not a cell header: {chunk.header.strip()!r}"
         mend = 'write # %% key="..." or # %% [markdown] lang="..." key="..." at the line\'s start'
@@ -115,7 +109,7 @@ def _read_cell(
         reason = str(error).strip().split("\n")[0]
         message = f"jupytext cannot read this cell: {chunk.header} ({reason})"
         mend = 'write the attributes as name="value" or tags=["a", "b"]'
-        finding = Finding(path, chunk.line, chunk.shown_key, "cell-header", message, mend)
+        finding = Finding(path, chunk.line, key_in(chunk.header), "cell-header", message, mend)
         return None, [finding]
     header, findings = read_header(path, chunk.line, chunk.header, read, languages)
     if header is None:
@@ -126,9 +120,7 @@ def _read_cell(
     else:
         written, skipped = list(chunk.body), 0
     blank, written = _strip_blank_lines(written)
-    understood = written
-    if header.kind == "code":
-        _, understood = _strip_blank_lines(read["source"].split("\n"))
+    _, understood = _strip_blank_lines(read["source"].split("\n"))
     cell = Cell(
         path=path, line=chunk.line, text_line=chunk.line + 1 + skipped + blank,
         text="\n".join(understood), **vars(header),
@@ -142,9 +134,6 @@ def _taken_for_commands(
     cell: Cell, written: Sequence[str], understood: Sequence[str]
 ) -> list[Finding]:
     """jupytext turns some plain comments (`# cat ...`, `# why?`) into commands: refuse those."""
-    if len(written) != len(understood):
-        message = f"{len(written)} lines are written here, but jupytext reads {len(understood)}"
-        return [cell.finding("cell-count", message, "simplify the cell")]
     return [
         cell.finding(
             "comment-as-command",

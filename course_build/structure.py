@@ -66,7 +66,7 @@ def _check_single(cells: Sequence[Cell], what: str, found: Sequence[Cell]) -> li
 
 
 def _check_parameters(cell: Cell) -> list[Finding]:
-    if cell.kind == "code" and cell.role is None and cell.lang is None:
+    if cell.role is None and cell.lang is None:
         return []
     message = "the parameters cell is a shared code cell without a role"
     return [cell.finding("parameters", message, "move the tag to such a cell")]

@@ -175,4 +175,4 @@ def said(path: str, line: int, key: str | None, rule: str, words: str = "") -> r
     """A pattern for one finding: file, line, cell, rule, and words of its message."""
     cell = f' cell "{key}":' if key else ""
     start = re.escape(f"{path}:{line}:{cell} [{rule}]")
-    return re.compile(f"^{start}\n(?:    .*\n)*?    .*{words}", re.MULTILINE)
+    return re.compile(f"^{start}\n(?:    (?!-> ).*\n)*?    (?!-> ).*{words}", re.MULTILINE)

@@ -1,6 +1,7 @@
 """What a learner may not find in a notebook, and what makes it hard to read."""
 
 import ast
+import re
 
 import pytest
 from hypothesis import given
@@ -74,7 +75,8 @@ def test_commands_are_no_syntax_errors(repo):
 )
 def test_a_syntax_error_is_found_with_its_line(repo, text, line):
     err = repo.refuse(code("c", text))
-    assert said(SOURCE, AFTER + line, "c", "syntax").search(err)
+    shown = re.escape(text.split("\n")[line - 1].strip())
+    assert said(SOURCE, AFTER + line, "c", "syntax", f": {shown}$").search(err)
 
 
 def test_every_syntax_error_is_said(repo):

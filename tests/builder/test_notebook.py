@@ -9,7 +9,7 @@ from course_build import chrome
 from course_build.build import Files, build_course
 from course_build.settings import Settings
 
-from .conftest import FOLDED, FRAME, NAME, SETTINGS, SOURCE, code, prose, said
+from .conftest import FOLDED, FRAME, NAME, SETTINGS, SOURCE, code, code_twins, prose, said
 
 SLUG = SETTINGS.replace('repository = ""', 'repository = "owner/a-course"')
 
@@ -173,6 +173,17 @@ def test_a_notebook_begins_with_its_title(repo):
     assert said(SOURCE, 1, "imports", "title", "begins with its title").search(repo.broken())
 
 
+def test_a_comment_that_looks_like_a_title_is_none(repo):
+    repo.write(SOURCE, code("first", "# Title\nx = 1") + "\n" + without("title"))
+    assert said(SOURCE, 1, "first", "title", "begins with its title").search(repo.broken())
+
+
+def test_the_imports_cell_is_shared(repo):
+    twins = code_twins("i", "import sys", "import sys").replace('key="i"', 'key="i" role="imports"')
+    repo.write(SOURCE, without("imports") + "\n" + twins)
+    assert 'cell "i": [imports-cell]\n    the imports cell is shared' in repo.broken()
+
+
 @pytest.mark.parametrize("words", ["Hello.", "## A toy", "#A toy", "Hello.\n\n# A toy"])
 def test_the_title_is_a_heading_of_the_first_level(repo, words):
     repo.write(SOURCE, FRAME.replace("# A toy\n\nHello.", words))
@@ -193,7 +204,8 @@ def test_a_part_that_every_notebook_needs_comes_exactly_once(repo, key, rule):
     more = ' role="imports"' if key == "imports" else ' tags=["parameters"]'
     err = repo.refuse(code("again", "import sys", more))
     line = FRAME.count("\n") + 2
-    assert said(SOURCE, line, "again", rule, "is already at line").search(err)
+    first = FRAME[: FRAME.index(f'# %% key="{key}"')].count("\n") + 1
+    assert said(SOURCE, line, "again", rule, f"is already at line {first}").search(err)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +213,9 @@ def test_a_part_that_every_notebook_needs_comes_exactly_once(repo, key, rule):
     [
         prose("p", more=' tags=["parameters"]'),
         code("p", "x = 1", ' tags=["parameters"] role="folded"'),
+        code_twins("p", "x = 1", "x = 1").replace('key="p"', 'key="p" tags=["parameters"]'),
     ],
-    ids=["prose", "folded"],
+    ids=["prose", "folded", "twins"],
 )
 def test_the_parameters_are_a_plain_shared_code_cell(repo, cell):
     repo.write(SOURCE, without("parameters") + "\n" + cell)

@@ -1,5 +1,7 @@
 """A source is read as it is written, and whatever would have to be guessed is refused."""
 
+import re
+
 import pytest
 
 from course_build.findings import CourseError
@@ -55,6 +57,7 @@ HEADERS = [
     ("# %%time", "cell-header", "not a cell header"),
     ('# %% key="a" lang="de"', "unknown-language", "lang='de'"),
     ('# %% key="a" key="a"', "attribute-twice", "key is given twice"),
+    ("# %% key=7", "attribute-type", "key=7 is not a string"),
     ('# %% key="a" lang=7', "attribute-type", "lang=7 is not a string"),
     ('# %% key="a" lang="ru" en=12345678', "attribute-type", "en=12345678"),
     ('# %% key="a" tags="x"', "cell-header", "cannot read this cell"),
@@ -81,8 +84,9 @@ HEADERS = [
 @pytest.mark.parametrize(("header", "rule", "words"), HEADERS)
 def test_a_header_that_is_not_understood_is_refused(repo, header, rule, words):
     err = repo.refuse(f"{header}\nx = 1\n")
-    assert f"{SOURCE}:{FRAME_LINES + 1}:" in err
-    assert f"[{rule}]\n    " in err
+    shown = re.search(r'key="([^"]*)"', header)
+    cell = f' cell "{shown[1]}":' if shown else ""
+    assert f"{SOURCE}:{FRAME_LINES + 1}:{cell} [{rule}]\n    " in err
     assert words in err
 
 
