@@ -231,6 +231,17 @@ def test_a_trivial_line_gives_nothing_away(repo):
         solution=solution(SOLUTION + "\n\n\ndef same_again(x):\n    return x")))  # fmt: skip
 
 
+@pytest.mark.parametrize("length", [23, 24])
+def test_a_line_of_twenty_four_characters_tells_something(repo, length):
+    line = "return x + " + "1" * (length - 11)
+    other = code("x", f"def other(x):\n    {line}")
+    cells = [*exercise(solution=solution(f"def my_root(x):\n    {line}")), other]
+    if length == 23:
+        repo.build(*cells)
+    else:
+        assert "[solution-leak]" in repo.refuse(*cells)
+
+
 def test_a_docstring_does_not_hide_a_leak(repo):
     documented = 'def my_root(x):\n    """Say."""\n    return x ** 0.5 + 0.0 * x'
     err = repo.refuse(*exercise(solution=solution(documented)), prose("p"), LEAKS[
