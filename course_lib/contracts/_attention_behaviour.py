@@ -69,12 +69,12 @@ _ATTENTION_WAYS = {
         "ru": "softmax шёл сразу по запросам и ключам (исправление: только dim=-1)",
     },
     "twice": {
-        "en": "the softmax was taken twice",
+        "en": "the softmax had been taken twice",
         "ru": "softmax применялся дважды",
     },
     "ignored": {
-        "en": "the mask were not there (was the result of masked_fill thrown away?)",
-        "ru": "маски не было вовсе (результат masked_fill потерян?)",
+        "en": "the mask were not there (masked_fill returns a new tensor: use what it returns)",
+        "ru": "маски не было вовсе (masked_fill возвращает новый тензор: используйте его)",
     },
     "inverted": {
         "en": "True in the mask meant hidden (here True = may read)",

@@ -237,7 +237,10 @@ def _attention_has_empty_row(case: AttentionCase) -> bool:
 
 def _attention_rounded(case: AttentionCase) -> Iterator[AttentionCase]:
     for digits in (0, 1):
-        q, k, v = (tensor.round(decimals=digits) for tensor in (case.q, case.k, case.v))
+        q, k, v = (  # by way of float64: not every torch rounds sixteen bits
+            tensor.double().round(decimals=digits).to(tensor.dtype)
+            for tensor in (case.q, case.k, case.v)
+        )
         rounded = replace(case, q=q, k=k, v=v.masked_fill(v == 0, 1.0))  # a value of 0 hides much
         pairs = [(getattr(rounded, name), getattr(case, name)) for name in "qkv"]
         if not all(((a == b) | a.isnan()).all() for a, b in pairs):

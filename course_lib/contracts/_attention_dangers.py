@@ -37,7 +37,7 @@ _DANGER_FACTS = {
     },
     "spread": {
         "en": "a number that is not finite reached a row that cannot see it (0 · NaN is NaN)",
-        "ru": "нечисло или бесконечность дошли до строки, которая их не видит (0 · NaN = NaN)",
+        "ru": "NaN или бесконечность дошли до строки, которая их не видит (0 · NaN = NaN)",
     },
 }
 

@@ -21,6 +21,10 @@ ATTENTION_FACTS = {
         "en": ".{name} has shape {came}; the arguments call for {wanted}",
         "ru": "у .{name} форма {came}; по аргументам нужна {wanted}",
     },
+    "device": {
+        "en": ".{name} lies on {came}, the inputs on {wanted}",
+        "ru": ".{name} лежит на {came}, а входы на {wanted}",
+    },
     "dtype": {
         "en": ".{name} is {came}, but the inputs are {given}: it must be {wanted}",
         "ru": ".{name} имеет тип {came} при входах {given}: нужен {wanted}",

@@ -29,9 +29,10 @@ def attention_calls() -> list[AttentionCase]:
 def attention_plain() -> list[AttentionCase]:
     """No mask; sizes that are all different, that are 1, that are equal; batches and heads."""
     sizes = [(2, 3, 5, 4), (1, 4, 3, 2), (3, 1, 2, 5), (1, 1, 1, 1), (4, 4, 5, 3), (2, 3, 67, 2)]
+    sizes += [(3, 5, 5, 2), (4, 3, 2, 3), (3, 3, 3, 3), (3, 3, 3, 3, 3)]
     cases = [AttentionCase(*attention_inputs(100 + 10 * n, *s)) for n, s in enumerate(sizes)]
     for n, batch in enumerate([(1,), (3,), (2, 3), (2, 2), (1, 1), (3, 1)]):
-        cases.append(AttentionCase(*attention_inputs(200 + 10 * n, 3, 4, 5, 2, *batch)))
+        cases.append(AttentionCase(*attention_inputs(220 + 10 * n, 3, 4, 5, 2, *batch)))
     q, k, v = attention_inputs(300, 3, 4, 5, 2)
     cases += [AttentionCase(q * size, k * size, v) for size in (0.0, 1e-120, 5.0)]
     same = normal(310, 4, 3)

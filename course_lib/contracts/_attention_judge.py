@@ -53,6 +53,9 @@ def attention_form(subject: ContractSubject, case: AttentionCase, result: Any) -
     for name, value in fields.items():
         if not isinstance(value, Tensor):
             raise _attention_malformed("not_tensor", name=name, came=type(value).__name__)
+        if value.device != case.q.device:
+            came, wanted = value.device, case.q.device
+            raise _attention_malformed("device", name=name, came=came, wanted=wanted)
         _attention_check_shape(case, name, value)
         _attention_check_dtype(case, name, value)
         fields[name] = value.detach().expand(_attention_wanted_shape(case, name))
@@ -112,7 +115,7 @@ def judge_form(subject: ContractSubject, case: AttentionCase) -> float:
     return 0.0
 
 
-def judge_attention(*names: str, tolerance: float, exact_mask: bool = True) -> Any:
+def judge_attention(*names: str, tolerance: float) -> Any:
     """Make a judge that compares these fields with the references."""
 
     def judge(subject: ContractSubject, case: AttentionCase) -> float:
@@ -125,7 +128,7 @@ def judge_attention(*names: str, tolerance: float, exact_mask: bool = True) -> A
                 continue
             got, want = fields[name], getattr(truth, name)
             facts = partial(attention_facts, name, case, fields, tolerance)
-            if name == "weights" and exact_mask:
+            if name == "weights":
                 _attention_hidden_weights(case, got)
             worst = max(worst, attention_compare(name, got, want, tolerance, facts))
         return worst

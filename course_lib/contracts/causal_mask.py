@@ -101,11 +101,11 @@ def check_causal_mask_contract(causal_allowed: Callable[..., Any]) -> ContractRe
         if is_stub(causal_allowed, 2, 2):
             return ContractReport(subject.contract, attempted=False)
         clauses = tuple(_mask_clauses(subject))
-    figures = {
-        "full_mask_true": _mask_count(causal_allowed, 5, 5),
-        "wrong_cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=0),
-        "cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=4),
-    }
+        figures = {
+            "full_mask_true": _mask_count(causal_allowed, 5, 5),
+            "wrong_cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=0),
+            "cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=4),
+        }
     return ContractReport(subject.contract, clauses, figures)
 
 

@@ -213,6 +213,11 @@ def test_the_failing_input_of_a_violation_shows_the_fault_again():
         ("dropout always on", "it draws random numbers"),
         ("q scaled in place", "changed its argument q"),
         ("k detached", "no gradient reaches k"),
+        ("no_grad inside", ".output is cut off from q, k and v"),
+        ("dropout while training", "inputs that require a gradient give another output"),
+        ("result kept by address", "the arguments hold new numbers"),
+        ("one buffer for all results", "a later call changed the tensors"),
+        ("keys of an earlier call", "a call of the same shape with other numbers was made"),
         ("NaN gradients of empty rows", "the output is right, but the gradient of"),
         ("error policy ignored", "a row with nothing to read came back as"),
         ("weights after dropout", "the keys, their values and their mask were moved"),
@@ -221,6 +226,24 @@ def test_the_failing_input_of_a_violation_shows_the_fault_again():
 )
 def test_the_diagnosis_states_what_was_measured(name, words):
     assert words in refused(name).diagnosis
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "got", "expected"),
+    [
+        ("masked scores -1e4", "scores", -1e4, -math.inf),
+        ("NaN gradients of empty rows", "q.grad", math.nan, 0.0),
+        ("exp without the maximum", "output", math.nan, "finite"),
+        ("empty rows not flagged", "empty_rows", False, True),
+        ("a trace of weight", "weights", pytest.approx(math.exp(-30)), 0.0),
+    ],
+)
+def test_the_first_difference_is_shown_also_where_it_is_no_number(name, field, got, expected):
+    first = refused(name).mismatches[0]
+    assert (first.field, first.expected) == (field, expected)
+    assert (
+        first.got == pytest.approx(got, nan_ok=True) if isinstance(got, float) else first.got == got
+    )
 
 
 def test_two_bugs_at_once_are_named_together():

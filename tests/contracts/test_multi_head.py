@@ -95,6 +95,7 @@ def test_every_clause_is_the_one_that_refuses_some_wrong_heads():
         ("padding inverted", "True in token_valid meant padding"),
         ("first item's lengths", "the first item's token_valid were used"),
         ("NaN for padded rows", "rows [1] of item 0 are not finite"),
+        ("no_grad inside", "the output is cut off from its inputs"),
     ],
 )
 def test_the_diagnosis_states_what_was_measured(name, words):

@@ -240,12 +240,28 @@ def quietly_filled_with(number):
     return attention
 
 
+def a_trace_of_weight(q, k, v, allowed=None, *, empty_row="error"):
+    """Hidden scores lie 30 below the row's largest: a weight of 1e-13 is small, and not zero."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    raw = right_scores(q, k, v).expand(keep.shape)
+    low = raw.masked_fill(~keep, NEG).amax(-1, keepdim=True).masked_fill(empty[..., None], 0.0) - 30
+    weights = torch.where(keep, raw, low).softmax(-1).masked_fill(empty[..., None], 0.0)
+    return packed(weights @ v, weights, raw.masked_fill(~keep, NEG), empty)
+
+
 def in_half(q, k, v, allowed=None, *, empty_row="error"):
     """The scores are made in the dtype of the input."""
     wide_q, wide_k, v, keep, empty = opened(q, k, v, allowed, empty_row)
     scores = (right_scores(q, k, v).to(wide_q.dtype)).expand(keep.shape).masked_fill(~keep, NEG)
     weights = scores.masked_fill(empty[..., None], 0.0).softmax(-1).masked_fill(~keep, 0.0)
     return packed(weights @ v, weights, scores, empty)
+
+
+def narrow_scores(q, k, v, allowed=None, *, empty_row="error"):
+    """Computed wide, reported in sixteen bits."""
+    result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+    result.scores = result.scores.to(q.dtype)
+    return result
 
 
 def in_float32(q, k, v, allowed=None, *, empty_row="error"):
@@ -511,6 +527,12 @@ def squeezed(q, k, v, allowed=None, *, empty_row="error"):
     return result
 
 
+def on_another_device(q, k, v, allowed=None, *, empty_row="error"):
+    result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+    result.weights = result.weights.to("meta")
+    return result
+
+
 def flags_as_numbers(q, k, v, allowed=None, *, empty_row="error"):
     result = by_einsum(q, k, v, allowed, empty_row=empty_row)
     result.empty_rows = result.empty_rows.long()
@@ -614,6 +636,7 @@ WRONG = {
     "quiet filling -1e4": (quietly_filled_with(-1e4), "extreme_logits"),
     "quiet filling -1e9": (quietly_filled_with(-1e9), "hidden_keys"),
     "quiet filling -1e30": (quietly_filled_with(-1e30), "hidden_keys"),
+    "a trace of weight": (a_trace_of_weight, "masked_keys"),
     "mask never applied": (never_masks, "masked_keys"),
     "mask after the softmax": (after_softmax(False), "masked_keys"),
     "mask after the softmax, renormalised": (after_softmax(True), "hidden_keys"),
@@ -660,6 +683,7 @@ WRONG = {
     "maximum taken over hidden keys": (shifted_by_a_hidden_maximum, "hidden_keys"),
     "scores in the input's half": (in_half, "half_inputs"),
     "bfloat16 for float32": (bfloat16_for_float32, "float32_inputs"),
+    "scores reported in half": (narrow_scores, "result_form"),
     "always float32": (in_float32, "scores"),
     "NaN let through": (attention_with(opening=lax_opening(numbers=True)), "nonfinite_inputs"),
     # gradients
@@ -683,6 +707,7 @@ WRONG = {
     "a tuple": (as_tuple, "result_form"),
     "lists": (as_lists, "result_form"),
     "squeezed output": (squeezed, "result_form"),
+    "weights on another device": (on_another_device, "result_form"),
     "flags as numbers": (flags_as_numbers, "result_form"),
     "weights after dropout": (weights_after_dropout, "permutation"),
     "weights averaged over heads": (averaged_weights, "weights"),
