@@ -320,6 +320,15 @@ def test_another_number_in_the_alt_text_is_another_picture():
     assert not figures.same_picture(svg("below 0.02").encode(), svg("below 0.03").encode())
 
 
+def test_ids_that_matplotlib_hashes_from_shapes_count_by_their_use_not_their_digits():
+    clip = '<clipPath id="{0}"/><clipPath id="{1}"/><path clip-path="url(#{2})"/>'
+    old = clip.format("p2a4df99044", "p61f3b8ac1d", "p2a4df99044").encode()
+    same = clip.format("p2def4ea67f", "p61f3b8ac1d", "p2def4ea67f").encode()
+    other = clip.format("p2def4ea67f", "p61f3b8ac1d", "p61f3b8ac1d").encode()
+    assert figures.same_picture(old, same)
+    assert not figures.same_picture(old, other)
+
+
 def test_a_figure_that_only_moved_by_rounding_is_left_as_it_is(course):
     assert figures.main([], course) == 0
     path = course / "figures/en/module_03-loss.svg"
