@@ -88,6 +88,7 @@ def _build(options: argparse.Namespace, files: Files, settings: Settings, root: 
     write_files(root, {path: outputs[path] for path in changed})
     for path in course.notebooks:
         print(f"{'wrote    ' if path in changed else 'unchanged'} {path}")
+    print("to read them: make lab; or open one in any Jupyter, VS Code or Colab: it runs alone")
     _report_strays(strays)
     return WORK if strays else DONE
 

@@ -14,11 +14,11 @@ def decode(path: str, data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data[: error.start].count(b"\n") + 1
         message = f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         raise _refusal(path, line, "utf-8", message, "save the file as UTF-8") from error
     if "\r" in text:
-        line = text.count("\n", 0, text.index("\r")) + 1
+        line = text[: text.index("\r")].count("\n") + 1
         message = "a carriage return: lines must end in LF alone"
         raise _refusal(path, line, "line-endings", message, "save with Unix line endings (LF)")
     if not text.strip():

@@ -105,6 +105,7 @@ def test_an_undefined_name_in_a_solution_is_found(repo):
 def test_no_part_may_be_missing(repo, role):
     err = repo.refuse(*exercise(**{role: prose("p")}))
     assert f"[exercise-parts]\n    the exercise 'root' has 0 cells of role='{role}'" in err
+    assert f"-> give it {'at least one' if role == 'hint' else 'exactly one'}\n" in err
     assert f'{SOURCE}:{AFTER}: cell "root-' in err or role == "stub"
 
 
@@ -120,7 +121,8 @@ def test_no_part_but_hints_may_come_twice(repo, role):
 def test_the_parts_come_in_their_order(repo, order):
     cells = exercise()
     err = repo.refuse(*(cells[place] for place in order))
-    assert "[exercise-order]" in err
+    first = ["root-stub", "root-check", "root-hint-1", "root-solution"][order[0]]
+    assert said(SOURCE, AFTER, first, "exercise-order", "the parts of 'root' come as").search(err)
     assert "order them as stub, check, hint, solution" in err
 
 
@@ -216,6 +218,13 @@ def test_an_embedded_definition_with_the_solutions_body_is_refused(repo):
     repo.write("course_lib/a.py", "def root(x):\n    return x ** 0.5 + 0.0 * x\n")
     err = repo.refuse(*exercise(), code("e", "from course_lib.a import root"))
     assert 'the solution can be read in cell "e"' in err
+
+
+def test_remarks_and_blank_lines_between_do_not_hide_a_leak(repo):
+    body = "    half = 0.5\n{}    # and so\n    return x**half\n"
+    other = code("x", "def other(x):\n" + body.format("\n    # aside\n\n"))
+    solved = solution("def my_root(x):\n" + body.format(""))
+    assert "[solution-leak]" in repo.refuse(*exercise(solution=solved), other)
 
 
 def test_what_the_stub_gives_is_no_secret(repo):
