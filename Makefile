@@ -15,7 +15,6 @@ help: ## list these commands
 
 notebooks: ## render every notebook in every language
 	@$(COURSE) build_notebooks.py $(ARGS)
-	@echo 'to read them: make lab; or open one in any Jupyter, VS Code or Colab, it needs nothing beside it'
 
 test: check ## the whole proof: check, then all tests with every notebook executed
 	@$(COURSE) -m pytest $(ARGS)
