@@ -77,8 +77,7 @@ def quiet_globals() -> Iterator[None]:
     """Run a block with fresh generators and plain flags; put everything back afterwards."""
     python_state, numpy_state = random.getstate(), np.random.get_state()
     torch_state, dtype = torch.get_rng_state(), torch.get_default_dtype()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    deterministic = _deterministic_flags()
     precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     try:
         random.seed(18)
@@ -99,11 +98,19 @@ def quiet_globals() -> Iterator[None]:
         np.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
         torch.set_default_dtype(dtype)
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        if _deterministic_flags() != deterministic:  # setting them imports torch's compiler
+            torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
         if torch.get_float32_matmul_precision() != precision:
             torch.set_float32_matmul_precision(precision)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
+
+
+def _deterministic_flags() -> tuple[bool, bool]:
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
 
 
 def is_stub(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:

@@ -300,6 +300,13 @@ WRONG_SAMPLERS = {
         sampler_with(finish=lambda p: [math.log(x) if x else -1e9 for x in p]),
         "softmax",
     ),
+    "NaN where tokens tie": (
+        lambda logits, *a, **k: [
+            math.nan if logits.count(z) > 2 else p
+            for z, p in zip(logits, by_sets(logits, *a, **k), strict=True)
+        ],
+        "result_form",
+    ),
     "nested": (sampler_with(finish=lambda p: [p]), "result_form"),
     "no result": (sampler_with(finish=lambda p: None), "result_form"),
     "exp without the maximum": (no_maximum, "extreme_logits"),

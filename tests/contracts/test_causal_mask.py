@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib import text
-from course_lib.contracts import ContractViolation, check_causal_mask_contract
+from course_lib.contracts import ContractViolation, causal_mask, check_causal_mask_contract
 from course_lib.contracts._causal_mask_case import MaskCase, mask_by_library, mask_by_loops
 from course_lib.masks import causal_allowed
 
@@ -115,3 +115,9 @@ def test_the_two_references_agree():
     for case in (MaskCase(5, 5), MaskCase(1, 5, 4), MaskCase(3, 2, 1)):
         assert torch.equal(mask_by_loops(case), mask_by_library(case))
     assert mask_by_loops(MaskCase(2, 5, 3)).tolist() == [[True] * 4 + [False], [True] * 5]
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    monkeypatch.setattr(causal_mask, "mask_by_loops", lambda case: ~mask_by_library(case))
+    with pytest.raises(RuntimeError, match="two references for the causal mask disagree"):
+        check_causal_mask_contract(mask_by_tril)
