@@ -9,9 +9,8 @@ from torch import Tensor
 from course_lib.contracts._attention_case import AttentionCase, attention_inputs
 from course_lib.contracts._candidate import (
     ContractSubject,
-    describe_deviations,
-    matching_deviations,
 )
+from course_lib.contracts._deviations import describe_deviations, matching_deviations
 
 _ATTENTION_DEVIATIONS = {
     "scale": ("no_scale", "scale_inverse", "scale_square", "scale_d_v", "scale_t_k")

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts._candidate import ContractSubject, describe_deviations
+from course_lib.contracts._candidate import ContractSubject
+from course_lib.contracts._deviations import describe_deviations
 
 
 @dataclass(frozen=True)

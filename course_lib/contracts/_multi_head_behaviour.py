@@ -9,9 +9,8 @@ from torch import Tensor
 
 from course_lib.contracts._candidate import (
     ContractSubject,
-    describe_deviations,
-    matching_deviations,
 )
+from course_lib.contracts._deviations import describe_deviations, matching_deviations
 from course_lib.contracts._multi_head_case import HeadsCase, heads_case
 
 _HEADS_DEVIATIONS = {

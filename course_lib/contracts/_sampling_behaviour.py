@@ -6,9 +6,8 @@ from typing import Any
 
 from course_lib.contracts._candidate import (
     ContractSubject,
-    describe_deviations,
-    matching_deviations,
 )
+from course_lib.contracts._deviations import describe_deviations, matching_deviations
 from course_lib.contracts._sampling_case import SamplingCase
 
 _SAMPLING_DEVIATIONS = {

@@ -21,7 +21,6 @@ from course_lib.contracts._attention_case import (
     broadcast_axes,
     some_allowed,
 )
-from course_lib.mistakes.attention import attention_mistakes
 
 from .right_attentions import (
     FORWARD_ONLY,
@@ -112,11 +111,6 @@ def test_wrong_attentions_are_refused_by_the_clause_that_names_the_fault(name):
 
 def test_every_clause_is_the_one_that_refuses_some_wrong_attention():
     assert {clause for _, clause in WRONG.values()} == set(CLAUSES)
-
-
-@pytest.mark.parametrize("name", attention_mistakes())
-def test_every_catalogued_mistake_is_refused(name):
-    violation(attention_mistakes()[name])
 
 
 def test_an_attention_that_returns_only_the_output_can_be_checked():
