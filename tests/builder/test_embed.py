@@ -152,6 +152,13 @@ def test_what_hangs_on_a_circle_comes_after_all_of_it(repo):
     assert repo.text("e-machinery").startswith("#@title Machinery: odd, even, first\n")
 
 
+def test_a_circle_comes_after_what_it_needs_itself(repo):
+    library(repo, a="def top():\n    return odd()\n\n\ndef odd():\n    return even()\n\n\n"
+            "def even():\n    return odd() + leaf()\n\n\ndef leaf():\n    return 1\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import top"))
+    assert repo.text("e-machinery").startswith("#@title Machinery: leaf, odd, even\n")
+
+
 def test_a_value_computed_with_a_circle_comes_after_all_of_it(repo):
     library(repo, a="TOP = odd(3)\n\n\ndef odd(n):\n    return n and even(n - 1)\n\n\n"
             "def even(n):\n    return n == 0 or odd(n - 1)\n")  # fmt: skip

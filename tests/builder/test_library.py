@@ -292,6 +292,17 @@ def test_a_missing_name_is_said_with_names_like_it():
         library(a="def scale():\n    pass\n").find("course_lib.a", "scal")
 
 
+def test_names_that_are_re_exported_count_as_like_it():
+    both = library(a="from course_lib.b import scale\n", b="def scale():\n    pass\n")
+    with pytest.raises(LookupError, match=r"defines no scal \(there is scale\)"):
+        both.find("course_lib.a", "scal")
+
+
+def test_nothing_is_proposed_when_no_name_is_like_it():
+    with pytest.raises(LookupError, match=r"course_lib/a\.py defines no zzz$"):
+        library(a="def scale():\n    pass\n").find("course_lib.a", "zzz")
+
+
 def test_a_third_party_name_is_not_the_librarys():
     with pytest.raises(LookupError, match="defines no sqrt"):
         library(a="from math import sqrt\n").find("course_lib.a", "sqrt")

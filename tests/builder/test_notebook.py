@@ -253,6 +253,18 @@ def test_a_build_is_a_function_of_bytes():
     assert json.loads(course.notebooks[f"notebooks/ru/{NAME}.ipynb"])["cells"]
 
 
+def test_only_a_preview_speaks_of_stale_cells_in_the_notebook():
+    source = FRAME.replace("Some words.", "Other words.").encode()
+    files, settings = Files({SOURCE: source}, {}, {}), Settings(("en", "ru"), "", "main")
+    path = f"notebooks/ru/{NAME}.ipynb"
+    course = build_course(files, settings, [SOURCE], ["en", "ru"])
+    preview = build_course(files, settings, [SOURCE], ["en", "ru"], preview=True)
+    assert [finding.key for finding in course.stale] == ["begin"]
+    assert course.stale == preview.stale
+    assert b"`begin`" not in course.notebooks[path]
+    assert b"`begin`" in preview.notebooks[path]
+
+
 def test_the_builder_says_the_same_in_every_language():
     tables = chrome.CHROME
     for language, table in tables.items():
