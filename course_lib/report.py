@@ -13,7 +13,7 @@ _REPORT_TEXTS = {
         "en": "✓ {contract}: all {n} clauses hold",
         "ru": "✓ {contract}: выполнены все пункты ({n})",
     },
-    "not_attempted": {"en": "○ {contract}: not attempted", "ru": "○ {contract}: ещё не начато"},
+    "not_attempted": {"en": "○ {contract}: not attempted", "ru": "○ {contract}: решения пока нет"},
     "broken": {
         "en": '✗ {contract}: the clause "{clause}" is broken',
         "ru": "✗ {contract}: нарушен пункт «{clause}»",
@@ -30,7 +30,7 @@ _REPORT_TEXTS = {
     },
     "input": {
         "en": "failing input, cut down as far as it still fails:",
-        "ru": "вход, на котором это видно (уменьшен, пока нарушение сохраняется):",
+        "ru": "вход, на котором видно нарушение (уменьшен, насколько удалось):",
     },
     "differs": {"en": "first differences:", "ru": "первые расхождения:"},
     "mismatch": {
@@ -48,7 +48,7 @@ _REPORT_TEXTS = {
     },
     "other_error": {
         "en": "expected {wanted} from {call}, but {came} came: {message}",
-        "ru": "от {call} ожидалась ошибка {wanted}, а пришла {came}: {message}",
+        "ru": "от {call} ожидалась ошибка {wanted}, а возникла {came}: {message}",
     },
 }
 

@@ -52,7 +52,7 @@ def test_a_report_prints_as_a_table():
 def test_a_stub_is_reported_in_one_line(monkeypatch):
     assert str(STUB) == "○ check_it: not attempted"
     monkeypatch.setattr(text, "LANGUAGE", "ru")
-    assert str(STUB) == "○ check_it: ещё не начато"
+    assert str(STUB) == "○ check_it: решения пока нет"
     assert str(PASSED).startswith("✓ check_it: выполнены все пункты (2)")
 
 

@@ -97,7 +97,7 @@ _ATTENTION_WAYS = {
     },
     "first_item": {
         "en": "the first item's mask were used for the whole batch",
-        "ru": "маска первого элемента применялась ко всему батчу",
+        "ru": "маска первого элемента применялась ко всему пакету",
     },
     "on_queries": {
         "en": "a mask over the keys were laid over the queries ([T, 1] instead of [1, T])",
@@ -105,7 +105,7 @@ _ATTENTION_WAYS = {
     },
     "on_heads": {
         "en": "the batch axis of the mask were laid over the heads",
-        "ru": "ось батча в маске попадала на ось голов",
+        "ru": "ось пакета в маске попадала на ось голов",
     },
     "not_for_one_query": {
         "en": "the mask were skipped when there is a single query",

@@ -89,7 +89,7 @@ ATTENTION_FACTS = {
     "mixing": {
         "en": ".weights are right, so the mistake is in mixing the values: weights @ v differs "
         "from .output",
-        "ru": ".weights верны, значит ошибка в смешивании значений: weights @ v не равно .output",
+        "ru": ".weights верны, значит, ошибка в смешивании значений: weights @ v не равно .output",
     },
     "changed_argument": {"en": "{name} changed", "ru": "изменён {name}"},
     "unchanged": {"en": "nothing changed", "ru": "без изменений"},

@@ -62,11 +62,11 @@ _MASK_WAYS = {
     },
     "strict": {
         "en": "a token could not read itself (j < i + offset instead of j ≤ i + offset)",
-        "ru": "токен не мог читать себя (j < i + сдвиг вместо j ≤ i + сдвиг)",
+        "ru": "токен не мог читать себя (j < i + смещение вместо j ≤ i + смещение)",
     },
     "one_ahead": {
         "en": "a token could read the next one (an off-by-one: tril(1), or j ≤ i + offset + 1)",
-        "ru": "токен мог читать следующий (сдвиг на единицу: tril(1), или j ≤ i + сдвиг + 1)",
+        "ru": "токен мог читать следующий (промах на единицу: tril(1), или j ≤ i + смещение + 1)",
     },
     "no_offset": {
         "en": "query_offset were ignored: the cached past is hidden",
@@ -78,15 +78,15 @@ _MASK_WAYS = {
     },
     "offset_back": {
         "en": "the offset were subtracted instead of added",
-        "ru": "сдвиг вычитался, а не прибавлялся",
+        "ru": "смещение вычиталось, а не прибавлялось",
     },
     "offset_twice": {
         "en": "the offset were added twice",
-        "ru": "сдвиг прибавлялся дважды",
+        "ru": "смещение прибавлялось дважды",
     },
     "offset_corner": {
         "en": "the offset were added to an alignment at the lower right corner",
-        "ru": "сдвиг прибавлялся к выравниванию по правому нижнему углу",
+        "ru": "смещение прибавлялось к выравниванию по правому нижнему углу",
     },
     "open": {"en": "everything were allowed", "ru": "было разрешено всё"},
 }

@@ -108,11 +108,11 @@ _HEADS_WAYS = {
     },
     "padding_on_heads": {
         "en": "the batch axis of token_valid were laid over the heads",
-        "ru": "ось батча в token_valid попадала на ось голов",
+        "ru": "ось пакета в token_valid попадала на ось голов",
     },
     "padding_of_first": {
         "en": "the first item's token_valid were used for the whole batch",
-        "ru": "token_valid первого элемента применялся ко всему батчу",
+        "ru": "token_valid первого элемента применялся ко всему пакету",
     },
 }
 

@@ -99,7 +99,7 @@ _ATTENTION_MEANINGS = {
     },
     "row_in_batch": {
         "en": "a row alone gives the same as within the batch",
-        "ru": "строка отдельно даёт то же, что внутри батча",
+        "ru": "строка отдельно даёт то же, что внутри пакета",
     },
     "after_another": {
         "en": "right also just after another call of the same shape",
@@ -115,7 +115,7 @@ _ATTENTION_MEANINGS = {
     },
     "batch_broadcast": {
         "en": "batch axes of q, k, v broadcast, also one only v has",
-        "ru": "оси батча q, k, v объединяются, даже если ось лишь у v",
+        "ru": "оси пакета q, k, v объединяются, даже если ось лишь у v",
     },
     "long_sequences": {
         "en": "longer than any block; whole blocks hidden",
@@ -127,7 +127,7 @@ _ATTENTION_MEANINGS = {
     },
     "extreme_logits": {
         "en": "scores of ±800 to ±300000: finite and right",
-        "ru": "оценки от ±800 до ±300000: результат конечен и верен",
+        "ru": "оценки от ±800 до ±300 000: результат конечен и верен",
     },
     "hidden_keys": {
         "en": "a hidden key has no influence, however large",
@@ -139,7 +139,7 @@ _ATTENTION_MEANINGS = {
     },
     "half_inputs": {
         "en": "16-bit in: scores and softmax in float32 at least",
-        "ru": "вход 16 бит: оценки и softmax не уже float32",
+        "ru": "16-битный вход: оценки и softmax не уже float32",
     },
     "nonfinite_inputs": {
         "en": "NaN, inf: an error, or no effect on rows blind to it",

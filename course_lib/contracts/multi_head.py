@@ -70,7 +70,7 @@ _HEADS_MEANINGS = {
     },
     "row_in_batch": {
         "en": "an item gives alone what it gives in the batch",
-        "ru": "элемент отдельно даёт то же, что внутри батча",
+        "ru": "элемент отдельно даёт то же, что внутри пакета",
     },
     "without_padding": {
         "en": "token_valid=None means that every token is real",
