@@ -61,7 +61,7 @@ _PROPERTY_FACTS = {
     "item_alone": {
         "en": "item {place} of the batch, given alone, gets the expected numbers, but others in "
         "the batch",
-        "ru": "элемент {place} пакета отдельно получает ожидаемые числа, а внутри батча — другие",
+        "ru": "элемент {place} пакета отдельно получает ожидаемые числа, а внутри пакета — другие",
     },
     "row_alone": {
         "en": "query {place}, given alone, gets the expected numbers, but others among the rest",
