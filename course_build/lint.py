@@ -16,7 +16,7 @@ MOST_CODE_CELLS = 3
 MOST_WORDS = 90
 KERNEL_NAMES = ("display", "get_ipython")
 Fault = tuple[int, tuple[str, str, str]]  # line of the program; rule, message, mend
-UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal, messages.UndefinedExport)
+UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal)
 
 
 def lint(cells: Sequence[NotebookCell]) -> list[Finding]:

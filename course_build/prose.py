@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-READ = ("text", "softbreak", "hardbreak", "text_special")
+READ = ("text", "softbreak", "hardbreak")
 
 
 def count_words(text: str) -> int:
@@ -39,6 +39,4 @@ def _read_pieces(tokens: Sequence[Token]) -> Iterator[str]:
         if token.type in ("table_open", "table_close"):
             in_table = token.type == "table_open"
         elif token.type == "inline" and not in_table:
-            yield "".join(
-                child.content or " " for child in token.children or () if child.type in READ
-            )
+            yield "".join(child.content or " " for child in token.children if child.type in READ)

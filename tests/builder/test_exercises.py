@@ -95,6 +95,22 @@ def test_the_solved_edition_runs_the_solution_in_the_stubs_place(repo):
         assert repo.cell("root-stub", language, "build/solved")["metadata"]["tags"] == ["exercise"]
 
 
+def test_a_name_that_only_the_solution_defines_is_undefined_for_the_learner(repo):
+    solved = solution(SOLUTION + "\n\n\nextra = 1")
+    use = code("use", "print(extra)")
+    assert 'cell "use": [undefined-name]' in repo.refuse(*exercise(solution=solved), use)
+
+
+def test_hints_and_solutions_may_be_long(repo):
+    long_code = "\n".join(f"    # {'word ' * 10}" for _ in range(50))
+    repo.build(
+        *exercise(
+            hint=hint(1, en="word " * 100 + "end.", ru="слово " * 100 + "конец."),
+            solution=solution(f"def my_root(x):\n{long_code}\n    return x ** 0.5 + 0.0 * x"),
+        )
+    )
+
+
 def test_an_undefined_name_in_a_solution_is_found(repo):
     err = repo.refuse(*exercise(solution=solution("def my_root(x):\n    return rooot(x, 0.5, 1)")))
     line = AFTER + sum(cell.count("\n") + 1 for cell in exercise()[:3]) + 2

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyflakes import checker, messages
 
+from course_build.lint import code_faults
+from course_build.notebook import Line, NotebookCell
 from course_build.prose import count_words
+from course_build.source import Cell
 
 from .conftest import FRAME, FRAME_LINES, SOURCE, code, code_twins, prose, said
 
@@ -97,6 +100,16 @@ def test_an_import_of_the_library_in_disguise_is_found(repo, text):
     err = repo.refuse(code("c", text))
     line = AFTER + text.count("\n") + 1
     assert said(SOURCE, line, "c", "leftover-import", "course_lib.* is left over").search(err)
+
+
+@pytest.mark.parametrize(
+    "text", ["import course_lib", "import sys, course_lib.a as a", "from course_lib.a import b"]
+)
+def test_whatever_came_before_no_import_of_the_library_gets_through(text):
+    cell = Cell("s.py", 1, 2, "code", "k", text)
+    [found] = code_faults([NotebookCell("k", "code", (Line(text, "s.py", 2),), cell)])
+    assert (found.line, found.rule) == (2, "leftover-import")
+    assert text in found.message
 
 
 def test_the_library_may_be_spoken_of(repo):
