@@ -30,7 +30,7 @@ def _source_cell(path: str, cells: Sequence[Cell], key: str, languages: Sequence
     twins = [cell.key for cell in cells if cell.lang == languages[0]]
     near = difflib.get_close_matches(key, twins) or twins
     message = f"no {languages[0]} cell with a translation has the key {key!r}"
-    mend = f"choose one of {', '.join(near)}" if near else "confirm in another module"
+    mend = f"choose one of {', '.join(near)}"
     raise CourseError([Finding(path, 1, None, "unknown-key", message, mend)])
 
 
@@ -38,5 +38,5 @@ def _stamped(header: str, name: str, fresh: str) -> str:
     old = re.compile(rf"(?<=\s){re.escape(name)}\s*=\s*(\"[^\"]*\"|'[^']*')")
     new = f'{name}="{fresh}"'
     if old.search(header):
-        return old.sub(new, header, count=1)
+        return old.sub(new, header)
     return f"{header.rstrip()} {new}"

@@ -67,15 +67,8 @@ def _block(imports: set[Import]) -> str:
 
 
 def _from_line(module: str, imports: list[Import]) -> str:
-    names = [f"{i.name} as {i.alias}" if i.alias else i.name for i in sorted(imports, key=_by_kind)]
+    names = [f"{i.name} as {i.alias}" if i.alias else i.name for i in sorted(imports)]
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= WIDTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
-
-
-def _by_kind(imported: Import) -> tuple[int, str, str]:
-    """Constants, then classes, then the rest: the order that the linter wants too."""
-    name = imported.name
-    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
-    return kind, name, imported.alias

@@ -1,5 +1,6 @@
 """Notebook cells to bytes: nbformat 4.5, ids from keys, no outputs, the same bytes always."""
 
+import warnings
 from collections.abc import Sequence
 
 from course_build import quick_imports  # noqa: F401  (before nbformat: see there)
@@ -11,7 +12,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def render(cells: Sequence[NotebookCell], name: str) -> bytes:
-    """Write a notebook; raises nbformat.ValidationError should it not be a valid one."""
+    """Write a notebook; raises what nbformat says should it not be a valid one."""
     notebook = nbformat.from_dict(
         {
             "cells": [_cell(cell) for cell in cells],
@@ -24,7 +25,10 @@ def render(cells: Sequence[NotebookCell], name: str) -> bytes:
             "nbformat_minor": 5,
         }
     )
-    nbformat.validate(notebook)
+    with warnings.catch_warnings():
+        # nbformat only warns where it repairs, and it repairs an id with a random one.
+        warnings.simplefilter("error")
+        nbformat.validate(notebook)
     return (nbformat.writes(notebook) + "\n").encode()
 
 

@@ -18,14 +18,6 @@ class Settings:
     repository: str
     branch: str
 
-    @property
-    def source_language(self) -> str:
-        return self.languages[0]
-
-    @property
-    def translations(self) -> tuple[str, ...]:
-        return self.languages[1:]
-
 
 def parse_settings(text: str) -> Settings:
     """Read the settings, refusing any that the builder could not obey."""

@@ -151,6 +151,17 @@ def test_a_source_that_is_a_folder_is_named(repo):
     assert "module_04_x.py:1: [file]\n    cannot read: Is a directory" in ran.err
 
 
+def test_how_much_there_is_to_mend_is_counted(repo):
+    repo.source(code("x", "x = ("))
+    assert repo.run().err.endswith("\nbroken: 1 finding; nothing was written\n")
+    repo.source(code("x", "x = ("), code("y", "y = ("))
+    assert repo.run().err.endswith("\nbroken: 2 findings; nothing was written\n")
+    stale(repo, "p", "q")
+    assert repo.run().err.endswith(
+        "\nstale: 2 findings; nothing was written (--preview builds all the same, under a banner)\n"
+    )
+
+
 # Confirm
 
 
@@ -215,14 +226,16 @@ def test_what_is_confirmed_already_is_left_alone(repo):
     assert (repo.root / SOURCE).stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("key", ["nothing", "x"])
-def test_a_cell_without_translation_cannot_be_confirmed(repo, key):
+@pytest.mark.parametrize(
+    ("key", "choice"),
+    [("zzz", "title, begin, notes"), ("x", "title, begin, notes"), ("note", "notes")],
+)
+def test_a_cell_without_translation_cannot_be_confirmed(repo, key, choice):
     repo.source(code("x", "x = 1"), prose("notes"))
     ran = repo.run("confirm", f"3:{key}")
     assert ran.code == 2
-    assert f"{SOURCE}:1: [unknown-key]\n" in ran.err
-    assert "choose one of " in ran.err
-    assert "notes" in ran.err or "title" in ran.err
+    assert f"{SOURCE}:1: [unknown-key]\n    no en cell with a translation has the key" in ran.err
+    assert f"-> choose one of {choice}\n" in ran.err
 
 
 def test_one_unknown_key_confirms_nothing(repo):

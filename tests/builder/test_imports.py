@@ -34,15 +34,16 @@ def test_one_kind_needs_no_blank_line():
     assert write_imports([]) == ""
 
 
-def test_a_long_line_is_broken_at_a_hundred_characters():
-    names = [f"name_{number:02d}" for number in range(11)]
-    fits = "from a_package import " + ", ".join(["x" * 9, *names[1:8]])
-    assert len(fits) <= 100
-    assert write_imports(read(fits)) == "from a_package import " + ", ".join([*names[1:8], "x" * 9])
-    broken = write_imports(read("from a_package import " + ", ".join(names)))
-    assert broken.startswith("from a_package import (\n    name_00,\n")
-    assert broken.endswith("    name_10,\n)")
-    assert write_imports(read(broken)) == broken
+@pytest.mark.parametrize("length", [100, 101])
+def test_a_line_of_more_than_a_hundred_characters_is_broken(length):
+    names = [f"name_{number:02d}" for number in range(8)]
+    line = f"from a_package import {', '.join(names)}, "
+    names.append("x" * (length - len(line)))
+    line += names[-1]
+    assert len(line) == length
+    broken = "from a_package import (\n    " + ",\n    ".join(names) + ",\n)"
+    assert write_imports(read(line)) == (line if length == 100 else broken)
+    assert read(broken) == read(line)
 
 
 @pytest.mark.parametrize(

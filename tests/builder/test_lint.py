@@ -93,7 +93,7 @@ def test_every_syntax_error_is_said(repo):
         'import importlib\nimportlib.import_module("course_lib.door")',
         '__import__("course_lib")',
         'from importlib import import_module\nx = import_module("course_lib.door")',
-        "from ..course_lib_door import x",
+        "from .course_lib_door import x",
     ],
 )
 def test_an_import_of_the_library_in_disguise_is_found(repo, text):
@@ -173,6 +173,12 @@ def test_a_prose_cell_has_at_most_ninety_words(repo, words):
         repo.build(cell)
     else:
         assert said(SOURCE, AFTER, "p", "long-prose", "91 words").search(repo.refuse(cell))
+
+
+def test_lines_are_counted_in_code_and_words_in_prose(repo):
+    lines = "\n".join(["- a"] * 45)
+    words = "\n".join(["x = 1  # one two three"] * 30)
+    repo.build(prose("p", lines, lines), code("c", words))
 
 
 def test_each_language_is_counted(repo):

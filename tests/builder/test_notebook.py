@@ -7,7 +7,10 @@ import pytest
 
 from course_build import chrome
 from course_build.build import Files, build_course
+from course_build.notebook import Line, NotebookCell
+from course_build.render import render
 from course_build.settings import Settings
+from course_build.source import Cell
 
 from .conftest import FOLDED, FRAME, NAME, SETTINGS, SOURCE, code, code_twins, prose, said
 
@@ -53,6 +56,17 @@ def test_every_notebook_is_valid(repo):
     for path in repo.outputs():
         notebook = nbformat.reads(repo.read(path), as_version=4)
         nbformat.validate(notebook)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("ids", "words"), [(["an id"], "does not match"), (["a", "a"], "Non-unique cell id 'a'")]
+)
+def test_a_notebook_that_is_not_valid_is_never_rendered(ids, words):
+    cell = Cell("s.py", 1, 2, "code", "k", "x = 1")
+    cells = [NotebookCell(key, "code", (Line("x = 1", "s.py", 2),), cell) for key in ids]
+    with pytest.raises((nbformat.ValidationError, Warning), match=words):
+        render(cells, "name")
 
 
 def test_prose_keeps_every_backslash(repo):
