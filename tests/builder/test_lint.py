@@ -138,8 +138,9 @@ def test_a_folded_cell_may_be_longer(repo):
 
 def test_a_folded_cell_names_what_it_defines(repo):
     text = "x = 1\n\n\ndef f():\n    pass\n\n\nasync def g():\n    pass\n\n\nclass A:\n    pass"
-    repo.build(code("c", text, ' role="folded"'))
+    repo.build(code("c", text, ' role="folded" tags=["mine"]'))
     assert repo.text("c") == f"#@title Machinery: f, g, A\n{text}"
+    assert repo.cell("c")["metadata"]["tags"] == ["mine", "hide-input"]
 
 
 def test_an_embedded_definition_is_visible_code_too(repo):
