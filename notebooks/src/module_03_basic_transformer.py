@@ -64,6 +64,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 # %% key="parameters" tags=["parameters"]
+# en: one seed for everything random; training steps of section 10's two tests
+# ru: одно зерно для всего случайного; число шагов обучения в двух проверках раздела 10
 seed = 18
 steps = 121
 random_steps = 150
@@ -137,12 +139,12 @@ print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
 
 # %% [markdown] lang="en" key="expect-raises-say"
 r"""
-One digit was changed, and the reader refused the text. The workbench is ready, and the subject can begin.
+One digit was changed, and the reader refused the text. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready, and the subject can begin.
 """
 
-# %% [markdown] lang="ru" key="expect-raises-say" en="582b48f7"
+# %% [markdown] lang="ru" key="expect-raises-say" en="4e8ed3ff"
 r"""
-Изменилась одна цифра — и текст отвергнут. Рабочее место готово, переходим к делу.
+Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.) Рабочее место готово, переходим к делу.
 """
 
 # %% [markdown] lang="en" key="lookup-ask"
@@ -548,12 +550,12 @@ assert naive.isnan().all() and torch.allclose(stable, torch.tensor([1.0, 0.0]).s
 
 # %% [markdown] lang="en" key="overflow-say"
 r"""
-Infinity over infinity is `nan`. The shifted version is right, because only differences matter: 1000 and 999 behave just like 1 and 0. Library softmaxes shift for you; hand-written ones have forgotten it in real projects (pytorch_geometric#53).
+Infinity over infinity is `nan`. The shifted version is right, because only differences matter: 1000 and 999 behave just like 1 and 0. Library softmaxes shift for you; hand-written ones have forgotten it in real projects ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
 """
 
-# %% [markdown] lang="ru" key="overflow-say" en="c6dcee3a"
+# %% [markdown] lang="ru" key="overflow-say" en="494a2436"
 r"""
-Бесконечность, делённая на бесконечность, — это `nan`. Вариант со сдвигом верен, потому что важны только разности: 1000 и 999 ведут себя как 1 и 0. Библиотечный softmax сдвигает сам, а в написанных вручную об этом забывали и в настоящих проектах (pytorch_geometric#53).
+Бесконечность, делённая на бесконечность, — это `nan`. Вариант со сдвигом верен, потому что важны только разности: 1000 и 999 ведут себя как 1 и 0. Библиотечный softmax сдвигает сам, а в написанных вручную об этом забывали и в настоящих проектах ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
 """
 
 # %% [markdown] lang="en" key="masks-ask"
@@ -623,12 +625,12 @@ assert causal_allowed(1, 5, query_offset=4).sum() == 5
 
 # %% [markdown] lang="en" key="offset-say"
 r"""
-With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter (LLMs-from-scratch#697). Module 4 meets it again.
+With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)). Module 4 meets it again.
 """
 
-# %% [markdown] lang="ru" key="offset-say" en="f5eba2da"
+# %% [markdown] lang="ru" key="offset-say" en="565bf0f2"
 r"""
-При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она попала даже в главу о кэше одного многими любимого курса (LLMs-from-scratch#697). В модуле 4 мы встретимся с ней снова.
+При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она попала даже в главу о кэше одного многими любимого курса ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)). В модуле 4 мы встретимся с ней снова.
 """
 
 # %% [markdown] lang="en" key="mask-before-ask"
@@ -699,14 +701,14 @@ r"""
 r"""
 ### Break it: "minus ten thousand is infinite enough"
 
-Many programs hide a pair by adding a large negative number instead of $-\infty$ (transformers#10484). Give the hidden key a score of 20,000, far above the others. Which of the two masks holds?
+Many programs hide a pair by adding a large negative number instead of $-\infty$ ([transformers#10484](https://github.com/huggingface/transformers/issues/10484)). Give the hidden key a score of 20,000, far above the others. Which of the two masks holds?
 """
 
-# %% [markdown] lang="ru" key="finite-fill-ask" en="aeca3d1a"
+# %% [markdown] lang="ru" key="finite-fill-ask" en="7c8fe615"
 r"""
 ### Сломаем: «минус десять тысяч — почти бесконечность»
 
-Многие программы прячут пару, прибавляя большое отрицательное число вместо $-\infty$ (transformers#10484). Дадим скрытому ключу оценку 20 000, намного выше остальных. Какая из двух масок выдержит?
+Многие программы прячут пару, прибавляя большое отрицательное число вместо $-\infty$ ([transformers#10484](https://github.com/huggingface/transformers/issues/10484)). Дадим скрытому ключу оценку 20 000, намного выше остальных. Какая из двух масок выдержит?
 """
 
 # %% key="finite-fill"
@@ -874,12 +876,12 @@ assert mixed[1].isfinite().all() and features.grad.isnan().any()
 
 # %% [markdown] lang="en" key="empty-say"
 r"""
-The loss is finite and the gradient is `nan`: the dead row poisons everything it shares parameters with (pytorch#41508, open since 2020). So our function will have a *policy* for fully masked rows: raise an error by default, or return exact zeros when you ask for it.
+The loss is finite and the gradient is `nan`: the dead row poisons everything it shares parameters with ([pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), open since 2020). So our function will have a *policy* for fully masked rows: raise an error by default, or return exact zeros when you ask for it.
 """
 
-# %% [markdown] lang="ru" key="empty-say" en="e911810a"
+# %% [markdown] lang="ru" key="empty-say" en="b827dd41"
 r"""
-Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем у неё общие параметры (pytorch#41508, открыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
+Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем у неё общие параметры ([pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), открыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
 """
 
 # %% [markdown] lang="en" key="sdpa-ask"
@@ -1141,14 +1143,14 @@ r"""
 r"""
 ### Exercise 2 (core). Write attention yourself
 
-Write the function without looking up. Return an `AttentionResult` with `output`, `weights`, `scores` and `empty_rows`. The contract will tell you what is still missing; let it lead you from clause to clause.
+Write the function without looking it up. Return an `AttentionResult` with `output`, `weights`, `scores` and `empty_rows`. The contract will tell you what is still missing; let it lead you from clause to clause. (A failed check stops "Run All" at its cell: that is its job.)
 """
 
-# %% [markdown] lang="ru" key="ex-attention-statement" en="e2dc80c3"
+# %% [markdown] lang="ru" key="ex-attention-statement" en="d0442b30"
 r"""
 ### Упражнение 2 (основное). Напишите внимание сами
 
-Напишите функцию, не подглядывая. Верните `AttentionResult` с полями `output`, `weights`, `scores` и `empty_rows`. Чего ещё не хватает, скажет контракт; идите за ним от пункта к пункту.
+Напишите функцию, не подглядывая. Верните `AttentionResult` с полями `output`, `weights`, `scores` и `empty_rows`. Чего ещё не хватает, скажет контракт; идите за ним от пункта к пункту. (Непройденная проверка останавливает запуск всех ячеек: это её работа.)
 """
 
 # %% key="ex-attention" role="stub" exercise="attention"
@@ -1465,12 +1467,12 @@ assert exact_rows == 2_000 and bfloat16_values < 1_000
 
 # %% [markdown] lang="en" key="precision-say"
 r"""
-All 2,000 exact rows differ, while in bfloat16 most integers collapse into their neighbours: past 256 not every integer has a value of its own. Real models have shipped with positions like these (transformers#29285).
+All 2,000 exact rows differ, while in bfloat16 most integers collapse into their neighbours: past 256 not every integer has a value of its own. Real models have shipped with positions like these ([transformers#29285](https://github.com/huggingface/transformers/issues/29285)).
 """
 
-# %% [markdown] lang="ru" key="precision-say" en="67abffb6"
+# %% [markdown] lang="ru" key="precision-say" en="0c05ecdd"
 r"""
-Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. Настоящие модели выходили с такими позициями (transformers#29285).
+Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. Настоящие модели выходили с такими позициями ([transformers#29285](https://github.com/huggingface/transformers/issues/29285)).
 """
 
 # %% [markdown] lang="en" key="heads-ask"
@@ -1531,12 +1533,12 @@ assert torch.equal(x.view(1, 1, 2, 4), split_heads(x, 1))
 
 # %% [markdown] lang="en" key="split-break-say"
 r"""
-The wrong "heads" are the two *tokens*: each head sees one token's halves as if they were two positions. With a single head both ways agree (last assertion), so a one-head test is blind here. An author who found this in his own code asked why the training test had still passed (transformer-from-scratch#6).
+The wrong "heads" are the two *tokens*: each head sees one token's halves as if they were two positions. With a single head both ways agree (last assertion), so a one-head test is blind here. An author who found this in his own code asked why the training test had still passed ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
 """
 
-# %% [markdown] lang="ru" key="split-break-say" en="e5a34ac8"
+# %% [markdown] lang="ru" key="split-break-say" en="28475375"
 r"""
-Неверные «головы» — это два *токена*: каждая голова видит половинки одного токена так, будто это две позиции. С одной головой оба способа совпадают (последняя строка), поэтому проверка с одной головой здесь слепа. Автор, нашедший это в собственном коде, спрашивал, почему же проверка обучением всё-таки прошла (transformer-from-scratch#6).
+Неверные «головы» — это два *токена*: каждая голова видит половинки одного токена так, будто это две позиции. С одной головой оба способа совпадают (последняя строка), поэтому проверка с одной головой здесь слепа. Автор, нашедший это в собственном коде, спрашивал, почему же проверка обучением всё-таки прошла ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
 """
 
 # %% [markdown] lang="en" key="mha-ask"
@@ -1844,18 +1846,28 @@ moved = (network(x) - network(changed)).abs().amax(dim=-1)[0].detach()
 print(moved)
 assert (moved[[0, 1, 3]] == 0).all() and moved[2] > 0
 
+# %% [markdown] lang="en" key="ffn-say"
+r"""
+Only token 2 moved; the others are the same to the last bit. One detail of this network deserves a closer look.
+"""
+
+# %% [markdown] lang="ru" key="ffn-say" en="2b427985"
+r"""
+Сдвинулся только токен 2, остальные прежние до последнего бита. Одна деталь этой сети заслуживает внимания.
+"""
+
 # %% [markdown] lang="en" key="gelu-ask"
 r"""
 ### Two functions with one name
 
-Only token 2 moved. A word on GELU: it weighs each number by the probability that a standard normal variable is smaller, $x\,\Phi(x)$. Some programs compute it exactly, others by an old approximation with a hyperbolic tangent. Does the difference matter?
+GELU weighs each number by the probability that a standard normal variable is smaller, $x\,\Phi(x)$. Some programs compute it exactly, others by an old approximation with a hyperbolic tangent. Does the difference matter?
 """
 
-# %% [markdown] lang="ru" key="gelu-ask" en="f7c777aa"
+# %% [markdown] lang="ru" key="gelu-ask" en="9c5d3f05"
 r"""
 ### Две функции под одним именем
 
-Сдвинулся только токен 2. Два слова о GELU: она умножает число на вероятность того, что стандартная нормальная величина окажется меньше него, $x\,\Phi(x)$. Одни программы вычисляют её точно, другие — старым приближением через гиперболический тангенс. Важна ли разница?
+GELU умножает число на вероятность того, что стандартная нормальная величина окажется меньше него, $x\,\Phi(x)$. Одни программы вычисляют её точно, другие — старым приближением через гиперболический тангенс. Важна ли разница?
 """
 
 # %% key="gelu"
@@ -1867,12 +1879,12 @@ assert torch.equal(network(x), network.down(F.gelu(network.up(x))))
 
 # %% [markdown] lang="en" key="gelu-say"
 r"""
-The gap is at most 0.0005: too small to notice in the text, yet a model trained with one and served with the other is a slightly different model, and that has been shipped (pocket-tts#278). We use the exact form; tolerances must be tighter than the gap to tell the two apart.
+The gap is at most 0.0005: too small to notice in the text, yet a model trained with one and served with the other is a slightly different model, and that has been shipped ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). We use the exact form; tolerances must be tighter than the gap to tell the two apart.
 """
 
-# %% [markdown] lang="ru" key="gelu-say" en="3795fa43"
+# %% [markdown] lang="ru" key="gelu-say" en="7743ecec"
 r"""
-Разница не больше 0,0005: в тексте её не заметить, но модель, обученная с одной функцией и запущенная с другой, — уже немного другая модель, и такое выпускали (pocket-tts#278). Мы берём точную форму; чтобы отличить одну от другой, допуск должен быть меньше этой разницы.
+Разница не больше 0,0005: в тексте её не заметить, но модель, обученная с одной функцией и запущенная с другой, — уже немного другая модель, и такое выпускали ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). Мы берём точную форму; чтобы отличить одну от другой, допуск должен быть меньше этой разницы.
 """
 
 # %% [markdown] lang="en" key="block-ask"
@@ -2575,7 +2587,7 @@ show_figure(
 # %% lang="ru" key="sampling-figure" en="ab4391fb"
 figure = draw_sampling(
     [scenario[name] for name in ("temperature_1", "temperature_2", "top_k_2", "top_p_09")],
-    panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0,9"),
+    panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0.9"),
     x_label="токен",
     y_label="вероятность",
 )
@@ -2656,12 +2668,12 @@ assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 
 # %% [markdown] lang="en" key="order-say"
 r"""
-Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs (transformers#8686). At temperature 1 the order cannot show, so state yours and test it away from 1.
+Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). At temperature 1 the order cannot show, so state yours and test it away from 1.
 """
 
-# %% [markdown] lang="ru" key="order-say" en="a1eb99d0"
+# %% [markdown] lang="ru" key="order-say" en="39681d59"
 r"""
-Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки в разных программах дают разные тексты (transformers#8686). При температуре 1 порядок ничем себя не выдаёт, поэтому объявите свой и проверяйте его при температуре, далёкой от 1.
+Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки в разных программах дают разные тексты ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). При температуре 1 порядок ничем себя не выдаёт, поэтому объявите свой и проверяйте его при температуре, далёкой от 1.
 """
 
 # %% [markdown] lang="en" key="greedy-ask"
