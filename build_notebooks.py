@@ -1,6 +1,7 @@
-"""Render the course: python build_notebooks.py --help. The work is done in course_build/."""
+"""Render the course: build_notebooks.py --help. The work is done in course_build/."""
 
 import gc
+import shlex
 import sys
 from pathlib import Path
 
@@ -8,14 +9,25 @@ from pathlib import Path
 # them for garbage again and again takes a fifth of its time.
 gc.set_threshold(100_000)
 
-if __name__ == "__main__":
+
+def run(arguments: list[str]) -> int:
+    """Build, or say in a sentence why that is not possible; return the exit code."""
     try:
         from course_build.cli import main
+
+        return main(arguments, Path(__file__).resolve().parent)
     except ModuleNotFoundError as error:
+        command = shlex.join(["-m", "course_build.bootstrap", "build_notebooks.py", *arguments])
         print(
-            f"{error.name} is not installed here.\n"
-            "    -> run `make notebooks`, or: python -m pip install -r requirements.txt",
+            f"{error.name} is not installed for this Python.\n"
+            f"    -> run in the repository's folder: python3 {command}",
             file=sys.stderr,
         )
-        sys.exit(2)
-    sys.exit(main(sys.argv[1:], Path(__file__).resolve().parent))
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped; nothing is half-written", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

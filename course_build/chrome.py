@@ -1,6 +1,8 @@
 """The builder's own words in every language of the course.
 
 What an author writes lives in the sources; here is only what the builder adds around it.
+The link to a notebook in another language is in that language, for those who look for it, and
+shows where the file is: a notebook that was copied alone has no such neighbour.
 Every language has the same entries with the same placeholders; a test compares them.
 """
 
@@ -8,7 +10,7 @@ from collections.abc import Sequence
 
 CHROME: dict[str, dict[str, str]] = {
     "en": {
-        "language": "English",
+        "this": "This notebook in English",
         "previous": "← Module {number}",
         "next": "Module {number} →",
         "colab": "Open in Colab",
@@ -22,7 +24,7 @@ CHROME: dict[str, dict[str, str]] = {
         "confirmed: {keys}.",
     },
     "ru": {
-        "language": "Русский",
+        "this": "Этот блокнот по-русски",
         "previous": "← Модуль {number}",
         "next": "Модуль {number} →",
         "colab": "Открыть в Colab",

@@ -96,7 +96,7 @@ def _build(options: argparse.Namespace, files: Files, settings: Settings, root: 
 def _check(course: Course, strays: Sequence[str], root: Path) -> int:
     changed = changed_files(root, course.notebooks)
     for path, how in changed.items():
-        print(f"{path}: {how}; run: python build_notebooks.py", file=sys.stderr)
+        print(f"{path}: {how}; run: make notebooks", file=sys.stderr)
     _report_strays(strays)
     if changed or strays or course.stale:
         return WORK

@@ -54,6 +54,7 @@ def names_bound(text: str) -> set[str]:
 
 
 def names_defined(text: str) -> list[str]:
-    """The functions and classes that a cell defines at its top level, in their order."""
+    """The functions and classes that a cell defines at its top level, the public ones first."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [node.name for node in parse_code(text).body if isinstance(node, kinds)]
+    names = [node.name for node in parse_code(text).body if isinstance(node, kinds)]
+    return sorted(names, key=lambda name: name.startswith("_"))

@@ -23,7 +23,10 @@ ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__"}
 
 @dataclass(frozen=True)
 class Embedded:
-    """What one embed cell becomes: its definitions, and those of a machinery cell before it."""
+    """What one embed cell becomes: its definitions, and those of a machinery cell before it.
+
+    `names` is what the title of the folded one says is inside: what a reader may call comes first.
+    """
 
     definitions: tuple[Definition, ...]
     names: tuple[str, ...]
@@ -127,15 +130,21 @@ def _embed(cell: Cell, requests: list[Request], library: Library, embedding: Emb
         ) from error
     machinery = [d for d in order if d not in shown]
     findings = [_hold(d, cell, d in shown, embedding) for d in order]
-    names = [d.name for d in shown]
     if cell.role == "folded":
         # Nobody reads a folded cell from top to bottom, so all goes in, in an order that runs.
-        names += [d.name for d in machinery]
-        embedding.cells[cell.key] = Embedded(tuple(order), tuple(names), ())
+        names = _public_first([*shown, *machinery])
+        embedding.cells[cell.key] = Embedded(tuple(order), names, ())
     else:
-        embedding.cells[cell.key] = Embedded(tuple(shown), tuple(names), tuple(machinery))
+        names = _public_first(machinery)
+        embedding.cells[cell.key] = Embedded(tuple(shown), names, tuple(machinery))
         findings += _order_findings(cell, machinery, shown, needs)
     embedding.findings += [f for f in findings if f is not None]
+
+
+def _public_first(definitions: Sequence[Definition]) -> tuple[str, ...]:
+    """Names in their order, but public functions and classes, then private ones, then values."""
+    ordered = sorted(definitions, key=lambda d: (d.is_value, d.name.startswith("_")))
+    return tuple(definition.name for definition in ordered)
 
 
 def _requested(cell: Cell, request: Request, library: Library, embedding: Embedding) -> Definition:
@@ -204,9 +213,8 @@ def _at_use(definition: Definition, name: str, rule: str, message: str) -> Cours
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     offset = next((i for i, line in enumerate(lines) if pattern.search(line)), 0)
     mend = "define or import it in that module"
-    return CourseError(
-        [Finding(definition.path, definition.line + offset, None, rule, message, mend)]
-    )
+    finding = Finding(definition.path, definition.line + offset, None, rule, message, mend)
+    return CourseError([finding.quoting(lines[offset])])
 
 
 def _at_once(definition: Definition, needs: frozenset[Definition]) -> frozenset[Definition]:

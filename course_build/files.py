@@ -56,14 +56,23 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
             _write(_beside(target), data, like=target)
         _move_all(targets)
     except OSError as error:
-        where = os.path.relpath(error.filename or root, root)
-        message = f"cannot write: {error.strerror or error}"
-        mend = "make it possible to write there; nothing was changed"
-        raise CourseError([Finding(where, 1, None, "write", message, mend)]) from error
+        raise CourseError([_cannot_write(error, root)]) from error
     finally:
         for target in targets:
             with contextlib.suppress(OSError):
                 _beside(target).unlink(missing_ok=True)
+
+
+def _cannot_write(error: OSError, root: Path) -> Finding:
+    path = Path(error.filename2 or error.filename or root)
+    if path.name.endswith(WRITING) or (isinstance(error, PermissionError) and not path.is_dir()):
+        path = path.parent  # the reader knows the folder, not the file that waits in it
+    where = Path(os.path.relpath(path, root)).as_posix()
+    mend = "make it possible to write there; nothing was changed"
+    if isinstance(error, PermissionError):
+        mend = f"make this folder writable (chmod u+w {where}); nothing was changed"
+    message = f"cannot write: {error.strerror or error}"
+    return Finding(where, None, None, "write", message, mend)
 
 
 def _beside(target: Path) -> Path:
@@ -82,14 +91,14 @@ def _write(path: Path, data: bytes, *, like: Path) -> None:
 
 
 def _move_all(targets: Iterable[Path]) -> None:
-    """Move every file to its place; if one cannot go, put the earlier ones back."""
+    """Move every file to its place; if one cannot go, or Ctrl-C comes, undo it."""
     before = {target: target.read_bytes() if target.exists() else None for target in targets}
     done: list[Path] = []
     try:
         for target in targets:
             os.replace(_beside(target), target)
             done.append(target)
-    except OSError:
+    except (OSError, KeyboardInterrupt):
         for target in done:
             if before[target] is None:
                 target.unlink()

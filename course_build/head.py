@@ -43,7 +43,7 @@ def links(stem: str, stems: Sequence[str], language: str, settings: Settings) ->
     ordered = sorted(stems)
     place = ordered.index(stem)
     parts = [
-        f"[{say(other, 'language')}](../{other}/{stem}.ipynb)"
+        f"{say(other, 'this')}: [{other}/{stem}.ipynb](../{other}/{stem}.ipynb)"
         for other in settings.languages
         if other != language
     ]

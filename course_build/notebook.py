@@ -119,8 +119,7 @@ def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCel
         return [shown]
     lines = tuple(_definition_lines(embedded.machinery, language))
     machinery = NotebookCell(cell.key + MACHINERY, "code", lines, cell)
-    names = [definition.name for definition in embedded.machinery]
-    return [_fold(machinery, language, "machinery", names), shown]
+    return [_fold(machinery, language, "machinery", embedded.names), shown]
 
 
 def _fold(cell: NotebookCell, language: str, entry: str, names: Sequence[str] = ()) -> NotebookCell:

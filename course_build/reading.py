@@ -20,7 +20,15 @@ Problem = tuple[str, str]
 
 def read_library_module(name: str, path: str, data: bytes) -> LibraryModule:
     """Read one library file; everything that is outside the subset is said at once."""
-    text = decode(path, data)
+    try:
+        return _read(name, path, decode(path, data))
+    except CourseError as error:
+        lines = data.decode("utf-8-sig", "replace").split("\n")
+        quoted = [f.quoting("".join(lines[f.line - 1 : f.line])) for f in error.findings]
+        raise CourseError(quoted) from error
+
+
+def _read(name: str, path: str, text: str) -> LibraryModule:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:

@@ -32,7 +32,7 @@ def load_reference(cell: Cell, files: Mapping[str, bytes]) -> Reference:
     path = f"{FOLDER}/{cell.reference}.json"
     if path not in files:
         raise CourseError(
-            [cell.finding("no-reference", f"{path} does not exist", "run its generator")]
+            [cell.finding("no-reference", f"{path} does not exist", "run: make reference")]
         )
     data = files[path]
     digest = hashlib.sha256(data).hexdigest()
@@ -41,7 +41,7 @@ def load_reference(cell: Cell, files: Mapping[str, bytes]) -> Reference:
     if digest != expected:
         raise _error(
             path, "reference-digest", f"its SHA-256 is {digest}, {SUMS} says {expected}",
-            "run the generator again, or correct the sums if the change is meant",
+            "run: make reference; or correct the sums if the change is meant",
         )  # fmt: skip
     return Reference(text, digest)
 
@@ -52,14 +52,14 @@ def _canonical_text(path: str, data: bytes) -> str:
         values = json.loads(text, parse_constant=_refuse_constant)
     except ValueError as error:
         raise _error(
-            path, "reference-json", f"not valid JSON: {error}", "run its generator again"
+            path, "reference-json", f"not valid JSON: {error}", "run: make reference"
         ) from error
     canonical = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if text not in (canonical, json.dumps(values, sort_keys=True, separators=(",", ":"))):
         raise _error(
             path, "reference-canonical",
             "not canonical JSON (sorted keys, no spaces, no newline at the end)",
-            "run its generator again instead of editing it",
+            "do not edit it; run: make reference",
         )  # fmt: skip
     return text
 

@@ -179,7 +179,7 @@ def _stale(source: Cell, cell: Cell) -> Finding:
     )
     mend = (
         f"read both, correct the {cell.lang} text, then: "
-        f"python build_notebooks.py confirm {module}:{cell.key}"
+        f"python3 -m course_build.bootstrap build_notebooks.py confirm {module}:{cell.key}"
     )
     return Finding(cell.path, cell.line, cell.key, "stale-twin", message, mend, stale=True)
 

@@ -34,8 +34,8 @@ def test_check_names_what_is_missing_and_what_differs(repo):
     path.write_bytes(path.read_bytes() + b" ")
     ran = repo.run("--check")
     assert ran.code == 1
-    assert f"notebooks/en/{NAME}.ipynb: missing; run: python build_notebooks.py\n" in ran.err
-    assert f"notebooks/ru/{NAME}.ipynb: differs; run: python build_notebooks.py\n" in ran.err
+    assert f"notebooks/en/{NAME}.ipynb: missing; run: make notebooks\n" in ran.err
+    assert f"notebooks/ru/{NAME}.ipynb: differs; run: make notebooks\n" in ran.err
     assert not (repo.root / f"notebooks/en/{NAME}.ipynb").exists()
 
 
@@ -314,12 +314,42 @@ def test_the_script_works_from_any_folder_and_hands_on_the_exit_code():
 
 def test_without_its_requirements_the_script_says_what_to_install():
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", ROOT / "build_notebooks.py"],
+        [sys.executable, "-E", "-S", ROOT / "build_notebooks.py", "confirm", "3:a b"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 2
-    assert "is not installed here" in ran.stderr
-    assert "make notebooks" in ran.stderr
+    command = "python3 -m course_build.bootstrap build_notebooks.py confirm '3:a b'"
+    assert ran.stderr.startswith("jupytext is not installed for this Python.\n")
+    assert ran.stderr.endswith(f": {command}\n")
+
+
+INTERRUPTED = """
+import sys
+sys.argv = ["build_notebooks.py"]
+sys.path.insert(0, {root!r})
+class Stop:
+    def find_spec(self, name, *rest):
+        if name == {where!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stop())
+if {where!r} == "main":
+    from course_build import cli
+    def main(*arguments):
+        raise KeyboardInterrupt
+    cli.main = main
+import runpy
+runpy.run_path({root!r} + "/build_notebooks.py", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("where", ["jupytext", "main"])
+def test_ctrl_c_is_a_sentence_while_loading_and_while_building(where):
+    script = INTERRUPTED.format(root=str(ROOT), where=where)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr == "\nstopped; nothing is half-written\n"
 
 
 def test_exit_codes_are_the_promised_ones():

@@ -126,7 +126,7 @@ def test_a_class_comes_whole_with_its_decorators_and_what_its_body_needs(repo):
     )
     library(repo, a=text)
     repo.build(code("e", "from course_lib.a import Config"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: SIZE, Base, helper\n")
+    assert repo.text("e-machinery").startswith("#@title Machinery: Base, helper, SIZE\n")
     assert repo.text("e").startswith("@dataclass(frozen=True)\nclass Config(Base):")
     assert "from dataclasses import dataclass" in bare(repo.text("imports"))
 
@@ -192,6 +192,17 @@ def test_a_folded_embed_cell_holds_everything_in_one_order_that_runs(repo):
         "class Report",
         "def table",
     ]
+
+
+@pytest.mark.parametrize("more", ["", ' role="folded"'])
+def test_a_title_names_what_is_public_first_then_what_is_private_then_values(repo, more):
+    library(repo, a="TABLE = 1\n\n\ndef _inner():\n    return TABLE\n\n\n"
+            "class Report:\n    x = 1\n\n\ndef show():\n    return Report, _inner()\n\n\n"
+            "def top():\n    return show()\n")  # fmt: skip
+    repo.build(code("e", "from course_lib.a import top", more))
+    title = repo.text("e" if more else "e-machinery").split("\n")[0]
+    public = "top, Report, show" if more else "Report, show"
+    assert title == f"#@title Machinery: {public}, _inner, TABLE"
 
 
 def test_the_localized_constant_speaks_the_notebooks_language(repo):
@@ -413,3 +424,23 @@ def test_every_embed_cell_that_is_wrong_is_said(repo):
     )
     assert 'cell "one": [unknown-name]' in err
     assert 'cell "two": [unknown-name]' in err
+
+
+FAULTS = {
+    "syntax": (b"A = 1\ndef f(:\n", 2, "library-syntax", "def f(:"),
+    "a byte order mark": (b"\xef\xbb\xbfA = 1\n", 1, "bom", "A = 1"),
+    "an end too early": (b"def f():", 1, "library-syntax", "def f():"),
+    "subset": (b"A = 1\nB = C = 2\n", 2, "library-subset", "B = C = 2"),
+}
+
+
+@pytest.mark.parametrize(("data", "line", "rule", "quoted"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_of_the_library_is_said_once_with_its_line_and_its_cells(
+    repo, data, line, rule, quoted
+):
+    repo.write("course_lib/a.py", data)
+    cells = [code(key, f"from course_lib.a import {key}") + prose(f"p-{key}") for key in "vwxyz"]
+    err = repo.refuse(*cells)
+    assert err.startswith(f"course_lib/a.py:{line}: [{rule}]\n")
+    assert f"\n      | {quoted}\n    this stops 5 cells: v, w, x and 2 more\n    -> " in err
+    assert "broken: 1 finding;" in err

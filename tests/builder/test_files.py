@@ -66,7 +66,10 @@ def test_a_read_only_folder_changes_nothing(repo, monkeypatch):
     monkeypatch.setattr("builtins.open", refuse)
     ran = repo.run()
     assert ran.code == 2
-    assert "[write]\n    cannot write: Permission denied" in ran.err
+    assert ran.err.startswith(
+        "notebooks/ru: [write]\n    cannot write: Permission denied\n"
+        "    -> make this folder writable (chmod u+w notebooks/ru); nothing was changed\n"
+    )
     assert repo.outputs() == before
 
 
@@ -90,6 +93,25 @@ def test_a_move_that_fails_half_way_is_undone(repo, monkeypatch, failing):
     assert repo.outputs() == before
 
 
+@pytest.mark.parametrize("stopping", [1, 2, 3, 4])
+def test_ctrl_c_half_way_through_the_moves_is_undone(repo, monkeypatch, stopping):
+    repo.build()
+    before = repo.outputs()
+    repo.source(prose("p"))
+    really_move, moves = os.replace, []
+
+    def stop(source, target):
+        moves.append(target)
+        if len(moves) == stopping:
+            raise KeyboardInterrupt
+        really_move(source, target)
+
+    monkeypatch.setattr(edges.os, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        repo.run()
+    assert repo.outputs() == before
+
+
 def test_a_full_disk_leaves_nothing_half_written(repo, monkeypatch):
     repo.build()
     before = repo.outputs()
@@ -101,7 +123,7 @@ def test_a_full_disk_leaves_nothing_half_written(repo, monkeypatch):
     monkeypatch.setattr(edges.os, "fsync", full)
     ran = repo.run()
     assert ran.code == 2
-    assert ".:1: [write]\n    cannot write: No space left on device" in ran.err
+    assert ".: [write]\n    cannot write: No space left on device" in ran.err
     assert repo.outputs() == before
 
 
@@ -114,7 +136,7 @@ def test_a_move_that_fails_leaves_no_new_file(tmp_path, monkeypatch):
         really_move(source, target)
 
     monkeypatch.setattr(edges.os, "replace", fail)
-    with pytest.raises(CourseError, match=r"b:1: \[write\]\n    cannot write: No space left"):
+    with pytest.raises(CourseError, match=r"b: \[write\]\n    cannot write: No space left"):
         edges.write_files(tmp_path, {"a": b"1", "b": b"2"})
     assert list(tmp_path.iterdir()) == []
 

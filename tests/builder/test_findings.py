@@ -50,4 +50,18 @@ def test_only_what_is_broken_stops():
 
 def test_a_finding_in_another_file_names_the_cell_that_asked_for_it():
     error = CourseError([finding(key=None), finding(key="own")])
-    assert [found.key for found in error.in_cell("asked")] == ["asked", "own"]
+    said = [str(found).split(" [")[0] for found in error.in_cell("asked")]
+    assert said == ['a.py:1: cell "asked":', 'a.py:1: cell "own":']
+
+
+def test_a_fault_that_several_cells_meet_is_said_once_and_names_them():
+    error = CourseError([finding(key=None)])
+    met = [found for key in ("z", "b", "b", "a") for found in error.in_cell(key)]
+    [found] = in_reading_order(met)
+    assert str(found) == "a.py:1: [r]\n    m\n    this stops 3 cells: z, b, a\n    -> mend it"
+    assert in_reading_order([found, *met]) == (found,)
+
+
+def test_a_finding_about_a_whole_folder_has_no_line():
+    assert str(finding(path="a", line=None, key=None)) == "a: [r]\n    m\n    -> mend it"
+    assert in_reading_order([finding(), finding(line=None)])[0].line is None

@@ -82,10 +82,14 @@ def test_prose_keeps_every_backslash(repo):
 # The head
 
 
+IN_RUSSIAN = f"Этот блокнот по-русски: [ru/{NAME}.ipynb](../ru/{NAME}.ipynb)"
+IN_ENGLISH = f"This notebook in English: [en/{NAME}.ipynb](../en/{NAME}.ipynb)"
+
+
 def test_the_title_is_followed_by_the_links(repo):
     repo.build()
-    assert repo.text("title") == f"# A toy\n\n[Русский](../ru/{NAME}.ipynb)\n\nHello."
-    assert repo.text("title", "ru") == f"# Игрушка\n\n[English](../en/{NAME}.ipynb)\n\nПривет."
+    assert repo.text("title") == f"# A toy\n\n{IN_RUSSIAN}\n\nHello."
+    assert repo.text("title", "ru") == f"# Игрушка\n\n{IN_ENGLISH}\n\nПривет."
 
 
 def test_a_title_alone_gets_its_links_too(repo):
@@ -93,14 +97,14 @@ def test_a_title_alone_gets_its_links_too(repo):
                .replace("42d51c6a", ""))  # fmt: skip
     repo.run("confirm", "3:title")
     assert repo.run().code == 0
-    assert repo.text("title") == f"# A toy\n\n[Русский](../ru/{NAME}.ipynb)"
+    assert repo.text("title") == f"# A toy\n\n{IN_RUSSIAN}"
 
 
 def test_a_title_with_words_on_the_next_line_keeps_them_apart(repo):
     repo.write(SOURCE, FRAME.replace("# A toy\n\nHello", "# A toy\nHello"))
     repo.run("confirm", "3:title")
     assert repo.run().code == 0
-    assert repo.text("title") == f"# A toy\n\n[Русский](../ru/{NAME}.ipynb)\n\nHello."
+    assert repo.text("title") == f"# A toy\n\n{IN_RUSSIAN}\n\nHello."
 
 
 def test_neighbours_are_linked_in_the_order_of_their_numbers(repo):
@@ -109,8 +113,7 @@ def test_neighbours_are_linked_in_the_order_of_their_numbers(repo):
     assert repo.run().code == 0
     links = repo.text("title").split("\n")[2]
     assert links == (
-        f"[Русский](../ru/{NAME}.ipynb) · [← Module 2](module_02_first.ipynb) · "
-        "[Module 10 →](module_10_last.ipynb)"
+        f"{IN_RUSSIAN} · [← Module 2](module_02_first.ipynb) · [Module 10 →](module_10_last.ipynb)"
     )
     first = "".join(repo.notebook("ru", name="module_02_first")["cells"][0]["source"])
     assert f"· [Модуль 3 →]({NAME}.ipynb)" in first

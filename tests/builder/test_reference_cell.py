@@ -75,7 +75,9 @@ def test_a_reference_that_is_not_canonical_json_is_refused(repo, data, rule, wor
     repo.write(PATH, data)
     digest = hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
     repo.write("reference/SHA256SUMS", f"{digest}  module_03.json\n")
-    assert said(PATH, 1, "numbers", rule, words).search(repo.refuse(CELL))
+    err = repo.refuse(CELL)
+    assert said(PATH, 1, "numbers", rule, words).search(err)
+    assert "run: make reference\n" in err
 
 
 def test_text_in_any_language_is_canonical_escaped_or_not(repo):

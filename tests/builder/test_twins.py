@@ -153,7 +153,7 @@ def test_a_stale_twin_shows_both_texts_and_the_command_that_confirms(repo):
     assert stamp_by_hand("New words.\n\nMore.") in ran.err
     assert "en | New words.\n      en |\n      en | More.\n" in ran.err
     assert "ru | Слова." in ran.err
-    assert "python build_notebooks.py confirm module_03_toy:p" in ran.err
+    assert "python3 -m course_build.bootstrap build_notebooks.py confirm module_03_toy:p" in ran.err
     assert f"en, line {AFTER + 2}" in ran.err
     assert f"ru, line {AFTER + 9}" in ran.err
 
