@@ -625,12 +625,12 @@ assert causal_allowed(1, 5, query_offset=4).sum() == 5
 
 # %% [markdown] lang="en" key="offset-say"
 r"""
-With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)). Module 4 meets it again.
+With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
 """
 
-# %% [markdown] lang="ru" key="offset-say" en="565bf0f2"
+# %% [markdown] lang="ru" key="offset-say" en="29158b3d"
 r"""
-При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она попала даже в главу о кэше одного многими любимого курса ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)). В модуле 4 мы встретимся с ней снова.
+При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она попала даже в главу о кэше одного многими любимого курса ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
 """
 
 # %% [markdown] lang="en" key="mask-before-ask"
@@ -999,12 +999,12 @@ for mine, other in zip([ours, *our_gradients], [theirs, *their_gradients], stric
 
 # %% [markdown] lang="en" key="library-say"
 r"""
-Three queries, four keys, width 5 for comparing and 6 for carrying: all sizes differ, so a swapped axis has nowhere to hide. Equal sizes would hide it.
+Three queries, four keys, width 5 for comparing and 6 for carrying: all sizes differ, so a swapped axis has nowhere to hide.
 """
 
-# %% [markdown] lang="ru" key="library-say" en="edf0106e"
+# %% [markdown] lang="ru" key="library-say" en="651fab4a"
 r"""
-Три запроса, четыре ключа, ширина 5 для сравнения и 6 для содержания: все размеры различны, и перепутанной оси негде спрятаться. Среди равных размеров она бы спряталась.
+Три запроса, четыре ключа, ширина 5 для сравнения и 6 для содержания: все размеры различны, и перепутанной оси негде спрятаться.
 """
 
 # %% [markdown] lang="en" key="detach-ask"
