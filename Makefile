@@ -28,7 +28,7 @@ run: ## execute every rendered notebook with papermill and report
 	@$(COURSE) -m course_build.run $(ARGS)
 
 lab: ## open the rendered notebooks in JupyterLab
-	@$(COURSE) -m jupyterlab notebooks
+	@$(COURSE) -m jupyterlab notebooks $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \
@@ -45,4 +45,4 @@ clean: ## remove build/ and caches
 	@echo "removed what is listed above; the environment .venv stays (make clean-all)"
 
 clean-all: clean ## remove the environment too
-	@rm -rf .venv && echo "removed ./.venv"
+	@rm -rf .venv .venv.lock && echo "removed ./.venv"

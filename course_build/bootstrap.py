@@ -7,12 +7,22 @@ when the pins changed or the environment is damaged. Standard library only, and 
 Python 3.6+ up to the version check, so that an old Python gets a sentence and not a traceback.
 """
 
+import contextlib
+import errno
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+    import msvcrt
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -24,6 +34,14 @@ OLDEST = (3, 11)
 
 class BootstrapError(Exception):
     """The environment cannot be made ready; the message says how to mend it."""
+
+
+class Stopped(Exception):
+    """Somebody ended the installation; `code` is the exit code that says how."""
+
+    def __init__(self, code):
+        super().__init__("stopped; run the same command again to go on")
+        self.code = code
 
 
 def say(message):
@@ -84,6 +102,42 @@ def write_stamp(venv, text):
     os.replace(str(new), str(venv / STAMP))
 
 
+def try_lock(file):
+    """Lock an open file unless another process has it locked, and return whether it is ours."""
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        say("[course] no file locks in this folder: run one command at a time until .venv is made")
+    return True
+
+
+@contextlib.contextmanager
+def alone(venv):
+    """Let one process at a time prepare an environment; the lock ends with its process."""
+    path = venv.with_name(venv.name + ".lock")
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise BootstrapError(
+            f"cannot write in the folder {path.parent} ({error.strerror}).\n"
+            "Make it writable, or copy the course to a folder of yours and run the command there."
+        ) from None
+    with file:
+        os.set_inheritable(file.fileno(), True)  # a pip that outlives us still has it locked
+        told = False
+        while not try_lock(file):
+            if not told:
+                say(f"[course] another command is preparing {venv.name}; waiting")
+            told = True
+            time.sleep(0.1)
+        yield
+
+
 def base_python():
     """Return the interpreter to build from: this one, or the one this environment came from."""
     return getattr(sys, "_base_executable", None) or sys.executable
@@ -108,8 +162,7 @@ def create(venv):
         shutil.rmtree(str(venv))
     venv.mkdir()
     write_stamp(venv, UNFINISHED)
-    made = subprocess.run([base_python(), "-m", "venv", str(venv)], stdout=sys.stderr)
-    if made.returncode:
+    if run_step([base_python(), "-m", "venv", str(venv)]):
         raise BootstrapError(
             f"could not create {venv}.\nOn Debian or Ubuntu the module is a package of its own: "
             "apt-get install python3-venv. Then run the same command again."
@@ -123,7 +176,7 @@ def install(venv, requirements, stamp, wanted):
     command += ["--disable-pip-version-check"]
     for path in requirements:
         command += ["-r", str(path)]
-    if subprocess.run(command, stdout=sys.stderr).returncode:
+    if run_step(command):
         if stamp:  # pip resolves before it touches anything: what was installed still is
             write_stamp(venv, stamp)
         raise BootstrapError(
@@ -136,32 +189,67 @@ def install(venv, requirements, stamp, wanted):
 
 def ensure(venv=VENV, requirements=REQUIREMENTS):
     """Bring the environment in line with the pins and return its interpreter."""
+    if not is_ready(venv, requirements):
+        with alone(venv):
+            prepare(venv, requirements)
+    return venv_python(venv)
+
+
+def is_ready(venv, requirements):
+    """Return whether an environment of this Python runs and holds the pins."""
+    stamp, python = read_stamp(venv), tuple(sys.version_info[:2])
+    return stamp == digest(requirements) and ask_version(venv) == python
+
+
+def prepare(venv, requirements):
+    """Create or update the environment, unless whoever held the lock before us has done it."""
+    if is_ready(venv, requirements):
+        return
     wanted, stamp, python = digest(requirements), read_stamp(venv), tuple(sys.version_info[:2])
     reason = why_rebuild(venv, stamp, ask_version(venv), python)
-    if reason is None and stamp == wanted:
-        return venv_python(venv)
     say("[course] environment {}: {}".format(venv.name, reason or "its pins changed; updating"))
     say("[course] installing the pinned packages; the first time takes a few minutes")
     if reason:
         create(venv)
         stamp = ""
     install(venv, requirements, stamp, wanted)
-    return venv_python(venv)
 
 
-def run(command, environment=None):
-    """Run a command to its end and return its exit code (130 after Ctrl-C)."""
-    interrupted = False
-    child = subprocess.Popen(command, cwd=str(ROOT), env=environment)
-    while True:
-        try:
-            code = child.wait()
-        except KeyboardInterrupt:
-            interrupted = True  # the child got the same signal: let it tidy up and leave
-            continue
-        if interrupted:
-            return 130
-        return code if code >= 0 else 128 - code  # killed by a signal, as a shell counts it
+def run(command, environment=None, output=None):
+    """Run a command to its end and return its exit code (130 after Ctrl-C, 143 after SIGTERM)."""
+    stops, child = [], None
+
+    def pass_on(*_):
+        stops.append(143)
+        if child:
+            child.terminate()
+
+    before = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        child = subprocess.Popen(
+            command, cwd=str(ROOT), env=environment, stdout=output, close_fds=False
+        )
+        if stops:  # the signal came before there was a child to hear it
+            child.terminate()
+        while True:
+            try:
+                code = child.wait()
+                break
+            except KeyboardInterrupt:
+                stops.append(130)  # the child got the same signal: let it tidy up and leave
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if stops:
+        return stops[0]
+    return code if code >= 0 else 128 - code  # killed by a signal, as a shell counts it
+
+
+def run_step(command):
+    """Run a step of the installation; return its exit code, or raise Stopped if it was ended."""
+    code = run(command, output=sys.stderr)
+    if code in (130, 143):
+        raise Stopped(code)
+    return code
 
 
 def main(arguments):
@@ -172,8 +260,11 @@ def main(arguments):
     except (BootstrapError, OSError) as error:
         say(f"[course] {error}")
         return 2
+    except Stopped as stop:
+        say(f"\n[course] {stop}")
+        return stop.code
     except KeyboardInterrupt:
-        say("\n[course] stopped; run the same command again to go on")
+        say(f"\n[course] {Stopped(130)}")
         return 130
     if not arguments:
         return 0

@@ -10,9 +10,11 @@ notebook failed; 2: the run itself is broken (nothing to run, a worker that died
 import argparse
 import ast
 import contextlib
+import errno
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -40,6 +42,10 @@ EXECUTED = ROOT / "build" / "executed"
 EDITIONS = ("learner", "solved")  # the committed one, and the one with the solutions in place
 FORBIDDEN = ("course_lib", "course_build")  # what a kernel must not be able to import
 KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
+
+
+class ChoiceError(Exception):
+    """The command line names a notebook that is not there; the message says which are."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,26 @@ def find_course(
         render_solved()
     chosen = {edition: folders[edition] for edition in editions}
     return find_jobs(chosen, EXECUTED, languages, modules)
+
+
+def check_choice(languages: Sequence[str], modules: Sequence[str]) -> None:
+    """Refuse a language or module of which no notebook is rendered, and name those there are."""
+    jobs = find_jobs({"learner": ROOT / "notebooks"}, EXECUTED, (), ())
+    if not jobs:
+        raise ChoiceError("no notebook is rendered; `make notebooks` renders all")
+    known = sorted({job.language for job in jobs})
+    for language in languages:
+        if language not in known:
+            raise ChoiceError(f"--lang {language}: choose from {', '.join(known)}")
+    names = sorted({job.name for job in jobs})
+    for module in modules:
+        if not any(_is_module(name, module) for name in names):
+            raise ChoiceError(f"--module {module}: choose from {', '.join(map(_brief, names))}")
+
+
+def _brief(stem: str) -> str:
+    found = re.match(r"module_(\d\d)_", stem)
+    return str(int(found[1])) if found else stem
 
 
 def kernel_environment(box: Path) -> dict[str, str]:
@@ -361,17 +387,32 @@ def run_course(jobs: list[Job], plan: Plan | None = None) -> list[Outcome]:
     return outcomes
 
 
+def explain(error: OSError) -> str:
+    """Say what went wrong with a file, and how to mend a folder that cannot be written."""
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
+        return str(error)
+    path = Path(error.filename)
+    return (
+        f"cannot write {path.name} in the folder {path.parent} ({error.strerror}): make that "
+        "folder writable, or copy the course to a folder of yours and run it there"
+    )
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run what the command line names and return the exit code."""
     options = parse(argv)
     editions = EDITIONS if options.edition == "all" else (options.edition,)
     try:
+        check_choice(options.lang, options.module)
         jobs = find_course(editions, options.lang, options.module)
         if not jobs:
             print("no such notebook is rendered; `make notebooks` renders all", file=sys.stderr)
             return 2
         outcomes = run_course(jobs, Plan({name: _value(text) for name, text in options.p}))
-    except (CourseError, OSError) as error:
+    except OSError as error:
+        print(explain(error), file=sys.stderr)
+        return 2
+    except (CourseError, ChoiceError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"\n{table(outcomes)}\n\nexecuted copies and report.json: {_short(EXECUTED)}")

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,9 @@ def test_creating_marks_the_environment_unfinished_before_anything_else(tmp_path
 
     def fail(command, **_):
         seen.append(bootstrap.read_stamp(venv))
-        return subprocess.CompletedProcess(command, 1)
+        return 1
 
-    monkeypatch.setattr(bootstrap.subprocess, "run", fail)
+    monkeypatch.setattr(bootstrap, "run", fail)
     with pytest.raises(bootstrap.BootstrapError, match="apt-get install python3-venv"):
         bootstrap.create(venv)
     assert seen == [bootstrap.UNFINISHED]
@@ -135,9 +136,9 @@ def test_while_pip_runs_the_stamp_says_unfinished(pins, tmp_path, monkeypatch):
 
     def look(command, **_):
         seen.append(bootstrap.read_stamp(tmp_path))
-        return subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(bootstrap.subprocess, "run", look)
+    monkeypatch.setattr(bootstrap, "run", look)
     bootstrap.install(tmp_path, pins, "old\n", "new\n")
     assert seen == [bootstrap.UNFINISHED]
     assert bootstrap.read_stamp(tmp_path) == "new\n"
@@ -192,6 +193,147 @@ def test_ctrl_c_lets_the_command_tidy_up_and_gives_130(tmp_path):
         os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: to the whole group
         assert parent.wait(20) == 130
     assert tidied.exists()
+
+
+def test_sigterm_is_passed_on_and_gives_143():
+    child = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('told', flush=True)))\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    code = (
+        "import sys; from course_build import bootstrap\n"
+        f"sys.exit(bootstrap.run([sys.executable, '-c', {child!r}]))"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=bootstrap.ROOT, stdout=subprocess.PIPE
+    )
+    with parent.stdout as out:
+        assert out.readline() == b"ready\n"
+        parent.terminate()  # to this one process, as a supervisor does
+        assert out.readline() == b"told\n"
+        assert parent.wait(20) == 143
+
+
+class Installer:
+    """Real bootstrap processes on one environment whose pip waits until the test lets it end."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "requirements.txt").touch()
+        self.started = []
+        pip = (
+            "#!/bin/sh\n"
+            f'if [ "$2" != pip ]; then echo {HERE[0]} {HERE[1]}; exit; fi\n'
+            f"echo $$ >> '{folder}/pips'\n"
+            "n=0\n"  # at most 30 s, so that a failed test leaves nothing running
+            f"while [ ! -e '{folder}/go' ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done\n"
+        )
+        self.code = (
+            "import functools, shutil, sys; from pathlib import Path\n"
+            "from course_build import bootstrap\n"
+            f"folder = Path({str(folder)!r})\n"
+            "def create(venv):\n"
+            "    shutil.rmtree(venv, ignore_errors=True)\n"
+            "    python = bootstrap.venv_python(venv)\n"
+            "    python.parent.mkdir(parents=True)\n"
+            "    bootstrap.write_stamp(venv, bootstrap.UNFINISHED)\n"
+            f"    python.write_text({pip!r}); python.chmod(0o755)\n"
+            "bootstrap.create = create\n"
+            "bootstrap.ensure = functools.partial(\n"
+            "    bootstrap.ensure, folder / '.venv', (folder / 'requirements.txt',))\n"
+            "sys.exit(bootstrap.main([]))\n"
+        )
+
+    def start(self):
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.code],
+            cwd=bootstrap.ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def pips(self, count=1):
+        """Wait until so many pips have begun and return their process numbers."""
+        path, end = self.folder / "pips", time.monotonic() + 20
+        while time.monotonic() < end:
+            found = path.read_text().split() if path.exists() else []
+            if len(found) >= count:
+                return [int(pid) for pid in found]
+            time.sleep(0.02)
+        raise AssertionError(f"{count} pips did not begin")
+
+    def let_go(self):
+        (self.folder / "go").touch()
+
+
+@pytest.fixture
+def installer(tmp_path):
+    installer = Installer(tmp_path)
+    yield installer
+    installer.let_go()
+    for process in installer.started:
+        process.communicate(timeout=20)
+
+
+def test_a_second_command_waits_for_the_installation_of_the_first(installer):
+    first = installer.start()
+    installer.pips()
+    second = installer.start()
+    assert second.stderr.readline() == "[course] another command is preparing .venv; waiting\n"
+    installer.let_go()
+    assert second.communicate(timeout=20)[1] == ""  # it finds the work done and says no more
+    first.communicate(timeout=20)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert len(installer.pips()) == 1
+
+
+def test_sigterm_during_the_installation_ends_pip_and_leaves_no_lock(installer):
+    first = installer.start()
+    (pip,) = installer.pips()
+    first.terminate()
+    assert "run the same command again" in first.communicate(timeout=20)[1]
+    assert first.returncode == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(pip, 0)
+    installer.let_go()
+    second = installer.start()
+    assert "cut off; making it anew" in second.communicate(timeout=20)[1]
+    assert second.returncode == 0
+
+
+def test_a_pip_that_outlives_a_killed_command_is_waited_for(installer):
+    first = installer.start()
+    installer.pips()
+    first.kill()
+    first.wait(20)
+    second = installer.start()
+    assert "waiting" in second.stderr.readline()
+    installer.let_go()
+    assert "cut off; making it anew" in second.communicate(timeout=20)[1]
+    assert second.returncode == 0
+    assert len(installer.pips()) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / ".venv.lock").mkdir()  # the one way to fail that holds for an administrator too
+    with (
+        pytest.raises(bootstrap.BootstrapError, match=re.escape(str(tmp_path)) + ".*\nMake it"),
+        bootstrap.alone(tmp_path / ".venv"),
+    ):
+        pass
+
+
+def test_clean_all_removes_the_lock_file_too(tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv.lock").touch()
+    makefile = str(bootstrap.ROOT / "Makefile")
+    subprocess.run(
+        ["make", "-f", makefile, "clean-all"], cwd=tmp_path, check=True, capture_output=True
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_needs_only_the_standard_library_and_old_syntax():

@@ -1,5 +1,6 @@
 """The runner against tiny notebooks, one for each way in which a notebook can fail."""
 
+import errno
 import json
 import os
 import signal
@@ -302,8 +303,26 @@ def test_jobs_are_selected_by_language_and_module(tmp_path):
     assert found([], ["x"]) == []
 
 
-def test_nothing_to_run_is_an_error(capsys):
-    assert run.main(["--edition", "learner", "--lang", "xx"]) == 2
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--lang", "de"], "--lang de: choose from en, ru\n"),
+        (["--lang", "en", "de"], "--lang de: choose from en, ru\n"),
+        (["--module", "4"], "--module 4: choose from intro, 3\n"),
+        (["--lang", "ru", "--module", "intro"], "no such notebook is rendered"),
+    ],
+)
+def test_a_choice_that_is_not_there_is_told_what_is(argv, told, tmp_path, monkeypatch, capsys):
+    for name in ("en/module_03_a", "ru/module_03_a", "en/intro"):
+        write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", ["1"])
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    assert run.main(["--edition", "learner", *argv]) == 2
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_nothing_to_run_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    assert run.main(["--edition", "learner"]) == 2
     assert "make notebooks" in capsys.readouterr().err
 
 
@@ -324,6 +343,16 @@ def test_a_folder_that_cannot_be_written_stops_the_run(monkeypatch, tmp_path, ca
     monkeypatch.setattr(run, "find_course", lambda *_: jobs)
     assert run.main([]) == 2
     assert "executed" in capsys.readouterr().err
+
+
+def test_a_folder_without_permission_is_named_with_the_way_to_mend_it(monkeypatch, capsys):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "/course/build")
+
+    monkeypatch.setattr(run, "find_course", refuse)
+    assert run.main([]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("cannot write build in the folder /course (Permission denied): make")
 
 
 @pytest.mark.notebooks
