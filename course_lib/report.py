@@ -1,6 +1,7 @@
 """What a contract hands back: a report when it holds, a diagnosis when it does not."""
 
 import html
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ _REPORT_TEXTS = {
         "ru": "от {call} ожидалась ошибка {wanted}, а возникла {came}: {message}",
     },
 }
+_CODE_HINT = re.compile(r" (\((?:fix|исправление): .*?\);?)(?= |$)")  # whole, on its own line
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,8 @@ def _report_figure(value: float | str, *, bound: bool = False) -> str:
 
 def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
     """The table as text: a heading, then one row a clause."""
-    heading = tuple(
-        localized(_REPORT_TEXTS[key]) for key in ("clause", "measured", "allowed", "meaning")
-    )
+    columns = ("clause", "measured", "allowed", "meaning")
+    heading = tuple(localized(_REPORT_TEXTS[key]) for key in columns)
     rows = []
     for clause in report.clauses:
         allowed = _report_figure(clause.allowed, bound=True)
@@ -189,19 +190,19 @@ def _report_table(report: ContractReport) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
     lines = [_report_headline(report)]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        line = "  " + "  ".join([*cells, row[3]])
-        lines.append(line if len(line) <= 100 else line[:99] + "…")
+        start = "  " + "".join(cell.ljust(n + 2) for cell, n in zip(row, widths, strict=False))
+        rest = " " * len(start)
+        lines += textwrap.wrap(row[3], 88, initial_indent=start, subsequent_indent=rest) or [start]
     for note in _report_notes(report):
         lines += _report_wrapped(note, 2, 24)
     return "\n".join(lines)
 
 
 def _report_wrapped(text: str, indent: int, most: int) -> list[str]:
-    """Break a text into at most so many lines of at most 98 columns."""
+    """Break a text into at most so many lines of at most 84 columns."""
     first, rest = " " * indent, " " * (indent + 2)
     return textwrap.wrap(
-        text, 98, initial_indent=first, subsequent_indent=rest, max_lines=most, placeholder=" …"
+        text, 84, initial_indent=first, subsequent_indent=rest, max_lines=most, placeholder=" …"
     )
 
 
@@ -231,16 +232,15 @@ def _report_html(report: ContractReport) -> str:
 
 
 def _violation_text(violation: ContractViolation) -> str:
-    """The whole message; at most 24 lines of at most 100 columns."""
+    """The whole message; at most 24 lines of at most 84 columns."""
     head = localized(_REPORT_TEXTS["broken"], contract=violation.contract, clause=violation.clause)
     figures = localized(
         _REPORT_TEXTS["figures"],
         measured=_report_figure(violation.measured),
         allowed=_report_figure(violation.allowed, bound=True),
     )
-    lines = [head]
-    lines += _report_wrapped(localized(_REPORT_TEXTS["demanded"]) + violation.meaning, 2, 2)
-    lines += _report_wrapped(figures, 2, 2)
+    demanded = localized(_REPORT_TEXTS["demanded"]) + violation.meaning
+    lines = [head, *_report_wrapped(demanded, 2, 2), *_report_wrapped(figures, 2, 2)]
     if violation.failing_input:
         lines.append("  " + localized(_REPORT_TEXTS["input"]))
         arguments = violation.failing_input.items()
@@ -251,8 +251,11 @@ def _violation_text(violation: ContractViolation) -> str:
         lines += [_violation_mismatch(mismatch) for mismatch in violation.mismatches[:3]]
     if violation.diagnosis:
         diagnosis = localized(_REPORT_TEXTS["diagnosis"]) + violation.diagnosis
-        lines += _report_wrapped(diagnosis, 2, 24 - len(lines))
-    return "\n".join(lines)
+        told, *more = _CODE_HINT.split(diagnosis)
+        lines += _report_wrapped(told, 2, 24)
+        for hint, after in zip(more[::2], more[1::2], strict=True):
+            lines += ["    " + hint, *_report_wrapped(after.strip(), 4, 24)]
+    return "\n".join(lines if len(lines) <= 24 else [*lines[:23], "    …"])
 
 
 def _violation_number(value: object, digits: int = 4) -> str:
@@ -290,10 +293,6 @@ def _violation_mismatch(mismatch: Mismatch) -> str:
         (n for n in (6, 9, 12) if _violation_number(got, n) != _violation_number(expected, n)), 17
     )
     place = mismatch.field + (str(list(mismatch.index)) if mismatch.index else "")
-    line = localized(
-        _REPORT_TEXTS["mismatch"],
-        place=place,
-        got=_violation_number(got, digits),
-        expected=_violation_number(expected, digits),
-    )
-    return "    " + textwrap.shorten(line, 94, placeholder=" …")
+    got, expected = (_violation_number(value, digits) for value in (got, expected))
+    line = localized(_REPORT_TEXTS["mismatch"], place=place, got=got, expected=expected)
+    return "    " + textwrap.shorten(line, 80, placeholder=" …")

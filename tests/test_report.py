@@ -56,16 +56,20 @@ def test_a_stub_is_reported_in_one_line(monkeypatch):
     assert str(PASSED).startswith("✓ check_it: выполнены все пункты (2)")
 
 
-def test_a_row_that_is_too_wide_is_cut():
+def test_a_row_that_is_too_wide_goes_on_below_its_own_column():
     report = ContractReport("check_it", (ClauseResult("a", "word " * 40, 0.0, 1.0),))
-    assert max(map(len, str(report).split("\n"))) == 100
+    heading, first, *more = str(report).split("\n")[1:]
+    column = heading.index("what it means")
+    assert max(map(len, (first, *more))) <= 88
+    assert all(line[:column].strip() == "" for line in more)
+    assert " ".join(line[column:] for line in (first, *more)).split() == ["word"] * 40
 
 
 def test_notes_are_wrapped_below_the_table():
     report = ContractReport("check_it", attempted=False, notes=("word " * 40,))
     lines = str(report).split("\n")
     assert len(lines) > 2
-    assert max(map(len, lines)) <= 98
+    assert max(map(len, lines)) <= 84
 
 
 def test_the_html_report_names_no_colour_and_escapes_what_it_shows():
@@ -124,7 +128,19 @@ def test_the_longest_violation_fits_a_screen():
     )
     lines = str(caught).split("\n")
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 84
+
+
+@pytest.mark.parametrize(("language", "fix"), [("en", "fix"), ("ru", "исправление")])
+def test_a_hint_that_holds_code_stays_whole_on_its_own_line(language, fix, monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    one, other = f"({fix}: f(x[-1], g(y)), then dim=-1)", f"({fix}: return f(q, k, v))"
+    diagnosis = f"{'measured ' * 12}{one}; {'more ' * 20}{other} — or so"
+    lines = str(broken(diagnosis=diagnosis)).split("\n")
+    assert f"    {one};" in lines
+    assert f"    {other}" in lines
+    assert lines[-1] == "    — or so"
+    assert max(map(len, lines)) <= 84
 
 
 def argument_lines(**given):

@@ -72,8 +72,8 @@ _ATTENTION_WAYS = {
         "ru": "softmax применялся дважды",
     },
     "ignored": {
-        "en": "the mask were not there (masked_fill returns a new tensor: use what it returns)",
-        "ru": "маски не было вовсе (masked_fill возвращает новый тензор: используйте его)",
+        "en": "no mask were applied (masked_fill, if you use it, returns a new tensor)",
+        "ru": "маска не применялась вовсе (masked_fill, если он есть, возвращает новый тензор)",
     },
     "inverted": {
         "en": "True in the mask meant hidden (here True = may read)",

@@ -10,8 +10,22 @@ from course_lib.text import localized
 
 ATTENTION_FACTS = {
     "no_field": {
-        "en": "the result is a {came} and has no .{name}",
-        "ru": "результат имеет тип {came}, поля .{name} у него нет",
+        "en": "{came} without {names}",
+        "ru": "{came} без {names}",
+    },
+    "result_object": {
+        "en": "an object with {names}",
+        "ru": "объект с полями {names}",
+    },
+    "result_fix": {
+        "en": "the fields must come back together, in one object "
+        "(fix: return AttentionResult(output, weights, scores, empty_rows))",
+        "ru": "поля нужно вернуть вместе, в одном объекте "
+        "(исправление: return AttentionResult(output, weights, scores, empty_rows))",
+    },
+    "tensor_or_object": {
+        "en": "a torch.Tensor or an object with {names}",
+        "ru": "torch.Tensor или объект с полем {names}",
     },
     "not_tensor": {
         "en": ".{name} is a {came}, not a torch.Tensor",

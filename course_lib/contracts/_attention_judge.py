@@ -45,11 +45,9 @@ def attention_form(subject: ContractSubject, case: AttentionCase, result: Any) -
     if subject.fields == ("output",) and isinstance(result, Tensor):
         fields = {"output": result}
     else:
-        fields = {}
-        for name in subject.fields:
-            if not hasattr(result, name):
-                raise _attention_malformed("no_field", name=name, came=type(result).__name__)
-            fields[name] = getattr(result, name)
+        if not all(hasattr(result, name) for name in subject.fields):
+            raise _attention_without_fields(subject, result)
+        fields = {name: getattr(result, name) for name in subject.fields}
     for name, value in fields.items():
         if not isinstance(value, Tensor):
             raise _attention_malformed("not_tensor", name=name, came=type(value).__name__)
@@ -164,6 +162,20 @@ def _attention_malformed(fact: str, **values: Any) -> Breach:
     text = localized(ATTENTION_FACTS[fact], **values)
     wanted = str(values.get("wanted", "torch.Tensor"))
     return Breach(fact, str(values["came"]), wanted, facts=text, clause="result_form")
+
+
+def _attention_without_fields(subject: ContractSubject, result: Any) -> Breach:
+    """Say what came, which fields it lacks and what to return instead."""
+    came = "None" if result is None else type(result).__name__
+    lacking = ", ".join(f".{name}" for name in subject.fields if not hasattr(result, name))
+    alone = subject.fields == ("output",)
+    wanted = localized(
+        ATTENTION_FACTS["tensor_or_object" if alone else "result_object"],
+        names=", ".join(f".{name}" for name in subject.fields),
+    )
+    measured = localized(ATTENTION_FACTS["no_field"], came=came, names=lacking)
+    facts = "" if alone else localized(ATTENTION_FACTS["result_fix"])
+    return Breach("no_field", measured, wanted, facts=facts, clause="result_form")
 
 
 def _attention_wanted_shape(case: AttentionCase, name: str) -> tuple[int, ...]:

@@ -229,8 +229,8 @@ def hold_clause(
                 last.measured,
                 (allowed or "") if last.allowed is None else last.allowed,
             )
-            facts = last.told() or breach.told()
-            diagnosis = "; ".join(text for text in (facts, subject.explain(subject)) if text)
+            guess = "" if broken == "result_form" else subject.explain(subject)
+            diagnosis = "; ".join(text for text in (last.told(), guess) if text)
             raise ContractViolation(
                 subject.contract, failed, small.arguments(), last.mismatches, diagnosis
             ) from last.__cause__
@@ -245,8 +245,11 @@ def hold_clause(
 
 
 def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:
-    """Shrink a failing case for as long as it still fails in the same way."""
-    tries = 200
+    """Shrink a failing case for as long as it still fails in the same way.
+
+    A failure that proves something must prove something still: what is said is about what is shown.
+    """
+    tries, telling = 200, bool(breach.told())
     progress = True
     while progress and tries > 0:
         progress = False
@@ -255,7 +258,8 @@ def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[
             try:
                 judge(smaller)
             except Breach as again:
-                if (again.kind, again.clause) == (breach.kind, breach.clause):
+                alike = (again.kind, again.clause) == (breach.kind, breach.clause)
+                if alike and (again.told() or not telling):
                     case, breach, progress = smaller, again, True
                     break
             if tries <= 0:

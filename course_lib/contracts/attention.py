@@ -79,7 +79,7 @@ _ATTENTION_MEANINGS = {
     },
     "row_sums": {
         "en": "weights of a query: none negative, together 1",
-        "ru": "веса одного запроса неотрицательны, в сумме 1",
+        "ru": "веса запроса неотрицательны, в сумме 1",
     },
     "weights": {
         "en": "weights: softmax of the scores over the keys",
@@ -139,7 +139,7 @@ _ATTENTION_MEANINGS = {
     },
     "half_inputs": {
         "en": "16-bit in: scores and softmax in float32 at least",
-        "ru": "16-битный вход: оценки и softmax не уже float32",
+        "ru": "16-битный вход: оценки и softmax не грубее float32",
     },
     "nonfinite_inputs": {
         "en": "NaN, inf: an error, or no effect on rows blind to it",

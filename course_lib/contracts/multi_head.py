@@ -30,7 +30,7 @@ from course_lib.report import ClauseResult, ContractReport
 _HEADS_MEANINGS = {
     "result_form": {
         "en": "a tensor [B, T, d_model], as wide as the input, finite",
-        "ru": "тензор [B, T, d_model] не уже входа, конечный",
+        "ru": "тензор [B, T, d_model] той же ширины, что вход, конечный",
     },
     "arguments_unchanged": {
         "en": "the call leaves its arguments as they were",

@@ -4,6 +4,7 @@ import functools
 import math
 import random
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def refused(name):
 def assert_fits_a_screen(caught):
     lines = str(caught).split("\n")
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 84
 
 
 @pytest.mark.parametrize("attention", RIGHT, ids=lambda f: f.__name__)
@@ -189,14 +190,14 @@ def test_the_failing_input_of_a_violation_shows_the_fault_again():
     [
         ("not scaled", "as if the scores were not divided by √d_k"),
         ("root of d_v", "as if the scores were divided by √d_v"),
-        ("root cut to an integer", "every score is 1.118 times the right one (d_k = 5"),
+        ("root cut to an integer", "every score is 1.414 times the right one (d_k = 2"),
         ("softmax over the queries", "the weights of each key (column) sum to 1"),
         ("softmax over axis 0", "dim=0"),
         ("mask inverted", "as if True in the mask meant hidden"),
         ("mask transposed when square", "as if queries and keys were swapped in the mask"),
         ("mask added as 0 and 1", "as if the bool mask were added"),
         ("mask after the softmax", "as if the mask came after the softmax"),
-        ("mask never applied", "as if the mask were not there"),
+        ("mask never applied", "as if no mask were applied"),
         ("masked scores -1e4", "a masked score is -10000 and must be -inf"),
         ("first item's mask for all", "the first item's mask were used for the whole batch"),
         ("no mask for one query", "the mask were skipped when there is a single query"),
@@ -220,6 +221,84 @@ def test_the_failing_input_of_a_violation_shows_the_fault_again():
 )
 def test_the_diagnosis_states_what_was_measured(name, words):
     assert words in refused(name).diagnosis
+
+
+FIELDS = ".output, .weights, .scores, .empty_rows"
+MESSAGES_ON_FIELDS = {
+    "en": (
+        "{came} without {lacking}",
+        "an object with {fields}",
+        "the fields must come back together, in one object (fix: {code})",
+    ),
+    "ru": (
+        "{came} без {lacking}",
+        "объект с полями {fields}",
+        "поля нужно вернуть вместе, в одном объекте (исправление: {code})",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize(
+    ("finish", "came", "lacking"),
+    [
+        (lambda output: output, "Tensor", FIELDS),
+        (lambda output: None, "None", FIELDS),
+        (lambda output: (output, output), "tuple", FIELDS),
+        (lambda output: SimpleNamespace(output=output), "SimpleNamespace", FIELDS[9:]),
+    ],
+    ids=["tensor", "None", "tuple", "output only"],
+)
+def test_a_result_without_fields_is_told_what_to_return_and_nothing_is_guessed(
+    finish, came, lacking, language, monkeypatch
+):
+    def attention(q, k, v, allowed=None, *, empty_row="error"):
+        return finish((q @ k.mT).softmax(dim=-1) @ v)  # not scaled, not masked: not the point yet
+
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    caught = violation(attention)
+    code = "return AttentionResult(output, weights, scores, empty_rows)"
+    values = {"came": came, "lacking": lacking, "fields": FIELDS, "code": code}
+    expected = tuple(line.format(**values) for line in MESSAGES_ON_FIELDS[language])
+    assert caught.clause == "result_form"
+    assert (caught.measured, caught.allowed, caught.diagnosis) == expected
+    assert_fits_a_screen(caught)
+
+
+@pytest.mark.parametrize(
+    ("language", "measured", "allowed"),
+    [
+        ("en", "None without .output", "a torch.Tensor or an object with .output"),
+        ("ru", "None без .output", "torch.Tensor или объект с полем .output"),
+    ],
+)
+def test_where_the_output_is_enough_a_tensor_is_said_to_do(
+    language, measured, allowed, monkeypatch
+):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    caught = violation(lambda *args, **kwargs: None, fields=("output",))
+    assert (caught.measured, caught.allowed, caught.diagnosis) == (measured, allowed, "")
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize("name", ["not scaled", "root of d_v", "root cut to an integer"])
+def test_the_ratio_in_the_diagnosis_is_that_of_the_numbers_shown(name, language, monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    caught = violation(WRONG[name][0])
+    d_k = caught.failing_input["q"].shape[-1]
+    ratio = caught.mismatches[0].got / caught.mismatches[0].expected
+    assert f"{ratio:.4g} " in caught.diagnosis
+    assert f"(d_k = {d_k}, √d_k = {math.sqrt(d_k):.4g})" in caught.diagnosis
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "as if no mask were applied (masked_fill, if you use it,")]
+    + [("ru", "как если бы маска не применялась вовсе (masked_fill, если он есть,")],
+)
+def test_masked_fill_is_only_a_possibility(language, words, monkeypatch):
+    monkeypatch.setattr(text, "LANGUAGE", language)
+    assert words in violation(WRONG["mask never applied"][0]).diagnosis
 
 
 @pytest.mark.parametrize(
@@ -272,8 +351,10 @@ def test_russian_messages_fit_a_screen_too(name, monkeypatch):
 def test_the_report_fits_the_screen_uncut(language, monkeypatch):
     monkeypatch.setattr(text, "LANGUAGE", language)
     report = str(check_attention_contract(by_einsum))
-    assert max(map(len, report.split("\n"))) <= 100
+    assert max(map(len, report.split("\n"))) <= 88
     assert "…" not in report
+    precision = {"en": "softmax in float32 at least", "ru": "softmax не грубее float32"}[language]
+    assert precision in " ".join(report.split())
 
 
 def test_both_languages_measure_the_same(monkeypatch):

@@ -45,7 +45,7 @@ def test_the_courses_own_mask_is_accepted_on_every_clause():
 def assert_fits_a_screen(caught):
     lines = str(caught).split("\n")
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 84
 
 
 @pytest.mark.parametrize("name", WRONG_MASKS)
