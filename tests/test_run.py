@@ -83,9 +83,7 @@ def outcomes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run тест")
     os.environ["SECRET_OF_THE_PARENT"] = "1"
     jobs = [
-        make_job(folder, name, sources)
-        for name, sources in CASES.items()
-        if name != "parameters"
+        make_job(folder, name, sources) for name, sources in CASES.items() if name != "parameters"
     ]
     jobs.append(make_job(folder, "no_kernel", ["1"], kernel="no-such-kernel"))
     jobs.append(make_job(folder, "stub", ["print('○ fake')"], tags=["exercise-check"]))
@@ -180,9 +178,15 @@ def test_a_missing_kernel_is_named(outcomes):
     assert "no-such-kernel" in outcomes["no_kernel"].failure.reason
 
 
-@pytest.mark.parametrize(("name", "status"), [
-    ("learner○", "passed"), ("learner✓", "failed"), ("solved✓", "passed"), ("solved○", "failed"),
-])
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("learner○", "passed"),
+        ("learner✓", "failed"),
+        ("solved✓", "passed"),
+        ("solved○", "failed"),
+    ],
+)
 @pytest.mark.notebooks
 def test_an_exercise_is_open_in_one_edition_and_passed_in_the_other(outcomes, name, status):
     assert outcomes[name].status == status
@@ -264,10 +268,13 @@ def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
 @pytest.mark.notebooks
 def test_ctrl_c_ends_the_workers_and_leaves_no_process(tmp_path):
     marker = f"ctrl-c-{os.getpid()}"
-    write_notebook(tmp_path / "in" / "en" / "a.ipynb", [
-        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', "
-        f"'import time; time.sleep(99)', '{marker}'])"
-    ])
+    write_notebook(
+        tmp_path / "in" / "en" / "a.ipynb",
+        [
+            f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', "
+            f"'import time; time.sleep(99)', '{marker}'])"
+        ],
+    )
     code = (
         "import signal, sys; from pathlib import Path; from course_build import run\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job of `&` ignores it
@@ -371,10 +378,18 @@ def test_the_table_and_report_name_every_notebook(outcomes):
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
-        ("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True),
-        (b"localhost", True), (None, True), ("", True),
-        ("127.evil.example", False), ("example.org", False), ("10.0.0.1", False),
-        ("0.0.0.0", False), ("fe80::1", False),
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        (b"localhost", True),
+        (None, True),
+        ("", True),
+        ("127.evil.example", False),
+        ("example.org", False),
+        ("10.0.0.1", False),
+        ("0.0.0.0", False),
+        ("fe80::1", False),
     ],
 )
 def test_loopback_is_told_from_the_world(host, expected):
