@@ -684,7 +684,7 @@ other_keys = k.clone()
 other_keys[2] = torch.tensor([2.0, 0.0])
 for some_keys in (k, other_keys):
     late = torch.softmax(q @ some_keys.T / math.sqrt(2), dim=-1) * allowed
-    print(late[0], late.sum(dim=-1))
+    print(late[0], late.sum(dim=-1), sep="\n")
 assert late[0, 0] < 0.3
 
 # %% [markdown] lang="en" key="mask-after-say"
