@@ -466,12 +466,12 @@ show_figure(
 
 # %% [markdown] lang="en" key="variance-say"
 r"""
-The upper line has slope 1: variance is proportional to $d_k$. The lower one is flat at 1, so the scale does its work at every width.
+The upper line has slope 1: variance is proportional to $d_k$. The lower one is flat at 1.
 """
 
-# %% [markdown] lang="ru" key="variance-say" en="6dee9438"
+# %% [markdown] lang="ru" key="variance-say" en="7039cad7"
 r"""
-У верхней линии наклон 1: дисперсия пропорциональна $d_k$. Нижняя идёт горизонтально на уровне 1, так что деление помогает при любой ширине.
+У верхней линии наклон 1: дисперсия пропорциональна $d_k$. Нижняя идёт горизонтально на уровне 1.
 """
 
 # %% [markdown] lang="en" key="saturation-ask"
@@ -1255,6 +1255,16 @@ The cell above shows the complaint about `A`. Change the letter to see the other
 # %% [markdown] lang="ru" key="ex-planted-hint-1" en="ebd09bf5" role="hint" exercise="planted"
 r"""
 Ячейка выше показывает жалобу на `A`. Поменяйте букву, чтобы увидеть две другие. О каждой спросите себя: какое число неверно, во сколько раз, в каких строках?
+"""
+
+# %% [markdown] lang="en" key="ex-planted-hint-2" role="hint" exercise="planted"
+r"""
+One complaint is about the size of scores, one about row sums under a mask, one about the score of a hidden key.
+"""
+
+# %% [markdown] lang="ru" key="ex-planted-hint-2" en="12763c23" role="hint" exercise="planted"
+r"""
+Одна жалоба — на величину оценок, другая — на суммы строк под маской, третья — на оценку скрытого ключа.
 """
 
 # %% key="ex-planted-solution" role="solution" exercise="planted"
