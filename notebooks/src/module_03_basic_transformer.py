@@ -1858,12 +1858,12 @@ assert (moved[[0, 1, 3]] == 0).all() and moved[2] > 0
 
 # %% [markdown] lang="en" key="ffn-say"
 r"""
-Only token 2 moved; the others are the same to the last bit. One detail of this network deserves a closer look.
+Only token 2 moved; the others are the same to the last bit.
 """
 
-# %% [markdown] lang="ru" key="ffn-say" en="2b427985"
+# %% [markdown] lang="ru" key="ffn-say" en="c537cf76"
 r"""
-Сдвинулся только токен 2, остальные прежние до последнего бита. Одна деталь этой сети заслуживает внимания.
+Сдвинулся только токен 2, остальные прежние до последнего бита.
 """
 
 # %% [markdown] lang="en" key="gelu-ask"
@@ -2246,6 +2246,9 @@ r"""
 # %% key="tiny-lm"
 from course_lib.tiny_lm import TinyLM
 
+# %% key="parameter-count"
+from course_lib.cost import count_parameters
+
 # %% key="tiny-lm-use"
 torch.manual_seed(seed)
 model = TinyLM().double()
@@ -2253,16 +2256,19 @@ print(tuple(model(torch.tensor([[0, 1, 2]])).shape))
 model.train()
 model.generate(torch.tensor([[0, 1, 2]]), 3)
 assert model.training and model.head.weight is model.token_embedding.weight
+listed = sum(value.numel() for value in model.state_dict().values())
+print(f"{listed=} {count_parameters(model)=}")
+assert listed - count_parameters(model) == 6 * 24
 print(expect_raises(ValueError, model, torch.tensor([[0, 6]])))
 
 # %% [markdown] lang="en" key="tying-say"
 r"""
-Input and output hold the same matrix, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy instead of the shared parameter looks equal only until the first training step. The last line is a refusal: there is no token 6 in a vocabulary of six.
+Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy instead of the shared parameter looks equal only until the first training step. The last line is a refusal: there is no token 6 in a vocabulary of six.
 """
 
-# %% [markdown] lang="ru" key="tying-say" en="4fcb2eee"
+# %% [markdown] lang="ru" key="tying-say" en="a521094e"
 r"""
-Вход и выход хранят одну и ту же матрицу, поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия вместо общего параметра выглядит так же лишь до первого шага обучения. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
+Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия вместо общего параметра выглядит так же лишь до первого шага обучения. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
 """
 
 # %% [markdown] lang="en" key="windows-ask"
