@@ -115,7 +115,8 @@ class ContractViolation(AssertionError):
     """A broken clause, with the evidence: the input, the places that differ, the diagnosis.
 
     `failing_input` maps argument names to values: calling the candidate with them shows the
-    fault again. `diagnosis` states only what was measured.
+    fault again. `diagnosis` states only what was measured; `mistakes` names the catalogued
+    mistakes that the candidate equals.
     """
 
     def __init__(
@@ -125,15 +126,16 @@ class ContractViolation(AssertionError):
         failing_input: dict[str, object] | None = None,
         mismatches: tuple[Mismatch, ...] = (),
         diagnosis: str = "",
+        mistakes: tuple[str, ...] = (),
     ) -> None:
         failing_input = failing_input or {}
-        super().__init__(contract, failed, failing_input, mismatches, diagnosis)
+        super().__init__(contract, failed, failing_input, mismatches, diagnosis, mistakes)
         self.contract = contract
         self.clause, self.meaning = failed.name, failed.meaning
         self.measured, self.allowed = failed.measured, failed.allowed
         self.failing_input = failing_input
         self.mismatches = mismatches
-        self.diagnosis = diagnosis
+        self.diagnosis, self.mistakes = diagnosis, mistakes
 
     def __str__(self) -> str:
         return _violation_text(self)
@@ -254,7 +256,7 @@ def _violation_text(violation: ContractViolation) -> str:
         told, *more = _CODE_HINT.split(diagnosis)
         lines += _report_wrapped(told, 2, 24)
         for hint, after in zip(more[::2], more[1::2], strict=True):
-            lines += ["    " + hint, *_report_wrapped(after.strip(), 4, 24)]
+            lines += [*_report_wrapped(hint, 4, 3), *_report_wrapped(after.strip(), 4, 24)]
     return "\n".join(lines if len(lines) <= 24 else [*lines[:23], "    …"])
 
 

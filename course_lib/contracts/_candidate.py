@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
+from course_lib.contracts._diagnosis import Diagnosis
 from course_lib.report import ClauseResult, ContractViolation, Mismatch
 from course_lib.text import localized
 
@@ -60,7 +61,7 @@ class ContractSubject:
     contract: str
     candidate: Callable[..., Any]
     meanings: dict[str, dict[str, str]]
-    explain: Callable[[Any], str]
+    explain: Callable[[Any], Diagnosis]
     fields: tuple[str, ...] = ()
     figures: dict[str, float] = field(default_factory=dict)
 
@@ -229,10 +230,10 @@ def hold_clause(
                 last.measured,
                 (allowed or "") if last.allowed is None else last.allowed,
             )
-            guess = "" if broken == "result_form" else subject.explain(subject)
-            diagnosis = "; ".join(text for text in (last.told(), guess) if text)
+            named = named_by(subject)
+            diagnosis = "; ".join(text for text in (last.told(), named.text) if text)
             raise ContractViolation(
-                subject.contract, failed, small.arguments(), last.mismatches, diagnosis
+                subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
             ) from last.__cause__
     if allowed is None:
         return ClauseResult(
@@ -242,6 +243,12 @@ def hold_clause(
             localized(_CANDIDATE_TEXTS["all"]),
         )
     return ClauseResult(name, localized(subject.meanings[name]), worst, allowed)
+
+
+def named_by(subject: ContractSubject) -> Diagnosis:
+    """Which catalogued mistakes the candidate equals."""
+    named = subject.explain(subject)
+    return Diagnosis((), named) if isinstance(named, str) else named  # SHIM until all are moved
 
 
 def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:

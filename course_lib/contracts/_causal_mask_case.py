@@ -1,14 +1,16 @@
-"""Calls of a causal mask, their right answers, and the wrong rules that can be told apart."""
+"""Calls of a causal mask, their right answers, and the calls on which mistakes show."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.contracts._candidate import ContractSubject
-from course_lib.contracts._deviations import describe_deviations
+from course_lib.contracts._diagnosis import Diagnosis, Probe, diagnose
+from course_lib.mistakes.causal_mask import CAUSAL_MASK_MISTAKES
 
 
 @dataclass(frozen=True)
@@ -51,84 +53,30 @@ def mask_by_library(case: MaskCase) -> Tensor:
     return ones.tril(diagonal=case.query_offset or 0)
 
 
-_MASK_WAYS = {
-    "inverted": {
-        "en": "True meant hidden (here True = may read)",
-        "ru": "True значило «закрыто» (здесь True = разрешено читать)",
-    },
-    "transposed": {
-        "en": "queries and keys were swapped, so that a token reads the future",
-        "ru": "запросы и ключи были переставлены, и токен читает будущее",
-    },
-    "strict": {
-        "en": "a token could not read itself (j < i + offset instead of j ≤ i + offset)",
-        "ru": "токен не мог читать себя (j < i + смещение вместо j ≤ i + смещение)",
-    },
-    "one_ahead": {
-        "en": "a token could read the next one (an off-by-one: tril(1), or j ≤ i + offset + 1)",
-        "ru": "токен мог читать следующий (промах на единицу: tril(1), или j ≤ i + смещение + 1)",
-    },
-    "no_offset": {
-        "en": "query_offset were ignored: the cached past is hidden",
-        "ru": "query_offset не учитывался: прошлое в кэше закрыто",
-    },
-    "bottom_right": {
-        "en": "the mask were aligned at its lower right corner, whatever query_offset says",
-        "ru": "маска выравнивалась по правому нижнему углу, что бы ни говорил query_offset",
-    },
-    "offset_back": {
-        "en": "the offset were subtracted instead of added",
-        "ru": "смещение вычиталось, а не прибавлялось",
-    },
-    "offset_twice": {
-        "en": "the offset were added twice",
-        "ru": "смещение прибавлялось дважды",
-    },
-    "offset_corner": {
-        "en": "the offset were added to an alignment at the lower right corner",
-        "ru": "смещение прибавлялось к выравниванию по правому нижнему углу",
-    },
-    "open": {"en": "everything were allowed", "ru": "было разрешено всё"},
-}
-
-
-def explain_mask(subject: ContractSubject) -> str:
-    """Name the wrong rules that give the candidate's masks on fresh calls."""
-    probes = [MaskCase(4, 4, 0), MaskCase(2, 5, 3), MaskCase(1, 5, 4), MaskCase(3, 7, 2)]
-    probes += [MaskCase(1, 6, 0), MaskCase(3, 8, 1)]
-    given = [_mask_answer(subject.candidate, probe) for probe in probes]
-    found = [
-        {"rule": way}
-        for way in _MASK_WAYS
-        if all(
-            mask is not None and torch.equal(mask, _mask_imitation(way, probe))
-            for mask, probe in zip(given, probes, strict=True)
-        )
+def explain_mask(subject: ContractSubject) -> Diagnosis:
+    """Name the catalogued mistakes that give the candidate's masks on fresh calls."""
+    sizes = ((4, 4, 0), (2, 5, 3), (1, 5, 4), (3, 7, 2), (1, 6, 0), (3, 8, 1), (2, 3, -1))
+    probes = [
+        Probe(partial(_mask_probed, case=MaskCase(*size)), core=size[2] >= 0) for size in sizes
     ]
-    return describe_deviations(found, _MASK_WAYS)
+    probes.append(Probe(_mask_written_into, core=False))
+    return diagnose(subject.candidate, CAUSAL_MASK_MISTAKES, probes, _mask_reference)
 
 
-def _mask_answer(causal_allowed: Callable[..., Any], case: MaskCase) -> Tensor | None:
-    try:
-        mask = causal_allowed(case.t_q, case.t_k, **case.keywords)
-    except Exception:
-        return None
-    return mask if isinstance(mask, Tensor) and mask.dtype == torch.bool else None
+def _mask_probed(causal_allowed: Callable[..., Any], case: MaskCase) -> Tensor:
+    mask = causal_allowed(case.t_q, case.t_k, **case.keywords)
+    return torch.as_tensor(mask).bool() if case.query_offset >= 0 else mask
 
 
-def _mask_imitation(way: str, case: MaskCase) -> Tensor:
-    i, j = torch.arange(case.t_q).unsqueeze(-1), torch.arange(case.t_k)
-    offset, corner = case.query_offset or 0, case.t_k - case.t_q
-    rules = {
-        "inverted": j > i + offset,
-        "transposed": j >= i + offset,
-        "strict": j < i + offset,
-        "one_ahead": j <= i + offset + 1,
-        "no_offset": j <= i,
-        "bottom_right": j <= i + corner,
-        "offset_back": j <= i - offset,
-        "offset_twice": j <= i + 2 * offset,
-        "offset_corner": j <= i + corner + offset,
-        "open": j >= 0 * i,
-    }
-    return rules[way]
+def _mask_written_into(causal_allowed: Callable[..., Any]) -> bool:
+    """Whether writing into one result changes the next."""
+    first = causal_allowed(5, 6, query_offset=1)
+    kept = first.clone()
+    first.logical_not_()
+    return torch.equal(causal_allowed(5, 6, query_offset=1), kept)
+
+
+def _mask_reference(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
+    if query_offset < 0:
+        raise ValueError("query_offset must not be negative")
+    return mask_by_loops(MaskCase(t_q, t_k, query_offset))

@@ -1,0 +1,184 @@
+"""Name a wrong candidate: hold what it does against what every catalogued mistake does."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_lib.mistakes.catalogue import Mistake, both_mistakes
+from course_lib.text import localized
+
+_DIAGNOSIS_TEXTS = {
+    "everywhere": {
+        "en": "on fresh inputs it behaves exactly like {told}",
+        "ru": "на новых входах функция ведёт себя в точности как {told}",
+    },
+    "core": {
+        "en": "in ordinary calls it behaves exactly like {told}",
+        "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
+    },
+    "or": {"en": " — or, just the same, like {told}", "ru": " — или, неотличимо, как {told}"},
+    "and": {"en": " — and also like {told}", "ru": " — а ещё как {told}"},
+    "more": {
+        "en": "; in other calls it is wrong in some other way too",
+        "ru": "; в других вызовах есть и другие ошибки",
+    },
+}
+
+
+class Diagnosis(NamedTuple):
+    """The names of the catalogued mistakes that a candidate equals, and the words for them."""
+
+    names: tuple[str, ...] = ()
+    text: str = ""
+
+
+class Probe(NamedTuple):
+    """A call to watch: `look` makes it on fresh arguments and returns what is worth comparing.
+
+    Every right implementation must give the same there. `core` calls are the ordinary ones, on
+    which two ways of making the same mistake agree, whatever else is odd about them.
+    """
+
+    look: Callable[[Any], Any]
+    core: bool = True
+
+
+class _Suspicion(NamedTuple):
+    """Mistakes and the numbers of the probes on which they show; the candidate equals them all."""
+
+    mistakes: tuple[Mistake, ...]
+    shows: frozenset[int]
+
+
+def diagnose(
+    candidate: Any, catalogue: Sequence[Mistake], probes: Sequence[Probe], reference: Any
+) -> Diagnosis:
+    """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
+
+    Args:    reference: a right candidate; a mistake shows where it differs from this one
+    """
+    right, given = _watch_all(reference, probes), _watch_all(candidate, probes)
+    wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
+    core = {n for n, probe in enumerate(probes) if probe.core}
+    if not wrong:
+        return Diagnosis()
+    answers = [(mistake, _watch_all(mistake.make(), probes)) for mistake in catalogue]
+    for within, key in ((set(range(len(probes))), "everywhere"), (core, "core")):
+        suspicions = [
+            _Suspicion((mistake,), frozenset(shows))
+            for mistake, seen in answers
+            if (shows := _shows(seen, right, given, within))
+        ]
+        if suspicions:
+            return _diagnosis_in_words(suspicions, wrong, key)
+    pairs = list(_suspected_pairs(catalogue, probes, right, given, wrong & core))
+    return _diagnosis_in_words(pairs, wrong, "core") if 0 < len(pairs) <= 3 else Diagnosis()
+
+
+def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -> set[int]:
+    """The probes on which a mistake shows; none unless the candidate gives the same on all."""
+    shows = {n for n in within if not alike(seen[n], right[n])}
+    return shows if all(alike(seen[n], given[n]) for n in shows) else set()
+
+
+def _suspected_pairs(
+    catalogue: Sequence[Mistake],
+    probes: Sequence[Probe],
+    right: Sequence,
+    given: Sequence,
+    wrong: set[int],
+) -> Iterator[_Suspicion]:
+    """Two mistakes at once, if together they give all the wrong answers of ordinary calls."""
+    for one, other in itertools.combinations(catalogue, 2):
+        make = both_mistakes(one, other)
+        if make is None or not wrong:
+            continue
+        both, alone = make(), (one.make(), other.make())
+        ordinary = [n for n, probe in enumerate(probes) if probe.core]
+        if all(alike(watch(both, probes[n]), given[n]) for n in ordinary) and all(
+            any(not alike(watch(part, probes[n]), right[n]) for n in wrong) for part in alone
+        ):
+            yield _Suspicion((one, other), frozenset(wrong))
+
+
+def _diagnosis_in_words(suspicions: list[_Suspicion], wrong: set[int], key: str) -> Diagnosis:
+    """The widest suspicions: those that show on the same probes are one another's "or"."""
+    widest = [
+        each for each in suspicions if not any(each.shows < other.shows for other in suspicions)
+    ]
+    groups: dict[frozenset[int], list[_Suspicion]] = {}
+    for each in widest:
+        groups.setdefault(each.shows, []).append(each)
+    if len(groups) > 3 or any(len(group) > 3 for group in groups.values()):
+        return Diagnosis()
+    names, text = [], ""
+    for group in groups.values():
+        for place, suspicion in enumerate(group):
+            for mistake in suspicion.mistakes:
+                link = "or" if place and mistake is suspicion.mistakes[0] else "and"
+                text += localized(_DIAGNOSIS_TEXTS[link if text else key], told=mistake.told())
+                names.append(mistake.name)
+    explained = frozenset().union(*groups)
+    text += "" if wrong <= explained else localized(_DIAGNOSIS_TEXTS["more"])
+    return Diagnosis(tuple(names), text)
+
+
+def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:
+    """What a candidate does in every probe; one that is unsteady in some is so in all."""
+    seen = [watch(candidate, probe) for probe in probes]
+    for unsteady in ("depends on earlier calls", "depends on chance"):
+        if any(isinstance(each, str) and each == unsteady for each in seen):
+            return [unsteady] * len(seen)
+    return seen
+
+
+def watch(candidate: Any, probe: Probe) -> Any:
+    """Look three times, the last time without resetting chance, to see whether it is steady."""
+    seen = []
+    for reset in (True, True, False):
+        if reset:
+            random.seed(18)
+            np.random.seed(18)
+            torch.default_generator.manual_seed(18)
+        try:
+            seen.append(_as_it_is_now(probe.look(candidate)))
+        except Exception as error:
+            seen.append(f"raised {type(error).__name__}")
+    if not alike(seen[0], seen[1]):
+        return "depends on earlier calls"
+    return seen[0] if alike(seen[1], seen[2]) else "depends on chance"
+
+
+def _as_it_is_now(value: Any) -> Any:
+    """A copy that later calls cannot change."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, np.ndarray):
+        return torch.tensor(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [_as_it_is_now(part) for part in value]
+    return value
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two observations are the same but for rounding; NaN equals NaN here."""
+    if isinstance(one, Tensor) or isinstance(other, Tensor):
+        if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+            return False
+        return one.shape == other.shape and torch.allclose(
+            one.double(), other.double(), rtol=1e-6, atol=1e-9, equal_nan=True
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        both_nan = math.isnan(one) and math.isnan(other)
+        return both_nan or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
+    return type(one) is type(other) and one == other

@@ -1,0 +1,142 @@
+"""What holds for every contract and every variant, whichever contract it is."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib import contracts, text
+from course_lib.contracts import ContractViolation
+
+from .trial import clause_of, entries, trials, verdict
+
+LANGUAGES = ["en", "ru"]
+RIGHT, WRONG, MISTAKES = entries("right"), entries("wrong"), entries("mistake")
+
+
+def label(value):
+    return str(value)
+
+
+def assert_fits_a_screen(message):
+    lines = message.split("\n")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 84
+
+
+@pytest.mark.parametrize(("contract", "name"), RIGHT, ids=label)
+def test_right_ones_written_differently_are_accepted(contract, name):
+    said = verdict(contract, "right", name)
+    assert said.accepted, said.message
+    unchecked = said.report.unchecked
+    expected = [clause for clause in trials()[contract].CLAUSES if clause not in unchecked]
+    assert [clause.name for clause in said.report.clauses if clause.name in expected] == [
+        clause for clause in expected if clause in {row.name for row in said.report.clauses}
+    ]
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_some_right_one_meets_every_clause(contract):
+    met = [
+        [clause.name for clause in verdict(contract, "right", name).report.clauses]
+        for name in trials()[contract].RIGHT
+    ]
+    assert trials()[contract].CLAUSES in met
+
+
+@pytest.mark.parametrize(("contract", "name"), WRONG, ids=label)
+def test_wrong_ones_are_refused_by_the_clause_that_names_the_fault(contract, name):
+    said = verdict(contract, "wrong", name)
+    assert not said.accepted
+    assert said.violation.clause == clause_of(contract, "wrong", name)
+    assert_fits_a_screen(said.message)
+
+
+@pytest.mark.parametrize(("contract", "name"), MISTAKES, ids=label)
+def test_each_catalogued_mistake_is_refused_and_named_as_itself(contract, name):
+    """Named alone, or with those that no probe tells apart from it; and by all of them the same."""
+    said = verdict(contract, "mistake", name)
+    assert not said.accepted
+    assert said.violation.clause == clause_of(contract, "mistake", name)
+    assert said.violation.__cause__ is None  # wrong, not crashing
+    assert name in said.violation.mistakes
+    assert f"{name}: " in " ".join(said.message.split())
+    assert len(said.violation.mistakes) <= 3
+    for twin in said.violation.mistakes:
+        assert set(verdict(contract, "mistake", twin).violation.mistakes) == set(
+            said.violation.mistakes
+        )
+    assert_fits_a_screen(said.message)
+
+
+@pytest.mark.parametrize(("contract", "name"), MISTAKES, ids=label)
+def test_the_russian_message_of_each_mistake_says_the_same_and_fits_a_screen(contract, name):
+    english, russian = (verdict(contract, "mistake", name, language) for language in LANGUAGES)
+    assert russian.violation.mistakes == english.violation.mistakes
+    assert russian.violation.clause == english.violation.clause
+    assert russian.message != english.message
+    assert_fits_a_screen(russian.message)
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_the_catalogue_is_complete_and_bilingual(contract):
+    trial = trials()[contract]
+    names = [mistake.name for mistake in trial.CATALOGUE]
+    assert names == list(trial.MISTAKES)
+    assert len(set(names)) == len(names)
+    for mistake in trial.CATALOGUE:
+        for texts in (mistake.what, mistake.fix):
+            assert list(texts) == LANGUAGES
+            assert all(isinstance(words, str) and words.strip() for words in texts.values())
+        assert mistake.name.replace("_", "").isalnum()
+        assert mistake.source
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_every_clause_is_the_one_that_refuses_something(contract):
+    trial = trials()[contract]
+    refusing = {clause for _, clause in trial.WRONG.values()} | set(trial.MISTAKES.values())
+    assert refusing == set(trial.CLAUSES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("contract", trials())
+def test_the_report_fits_the_page_in_both_languages(contract, language):
+    for name in list(trials()[contract].RIGHT)[:1]:
+        said = verdict(contract, "right", name, language)
+        assert max(map(len, said.message.split("\n"))) <= 88
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_a_stub_is_not_attempted(contract):
+    report = trials()[contract].CHECK(trials()[contract].STUB)
+    assert not report.attempted
+    assert str(report).startswith("○ check_")
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_the_report_carries_the_name_of_its_contract_and_exports_it(contract):
+    name = next(iter(trials()[contract].RIGHT))
+    assert verdict(contract, "right", name).report.contract == f"check_{contract}_contract"
+    assert f"check_{contract}_contract" in contracts.__all__
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_global_state_is_left_alone(contract):
+    trial = trials()[contract]
+    name = next(iter(trial.MISTAKES))
+    torch.manual_seed(5)
+    before = (random.getstate(), torch.get_rng_state(), np.random.get_state()[1].tolist())
+    flags = (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
+    with pytest.raises(ContractViolation):
+        trial.CHECK(next(m for m in trial.CATALOGUE if m.name == name).make())
+    after = (random.getstate(), torch.get_rng_state(), np.random.get_state()[1].tolist())
+    assert before[0] == after[0]
+    assert torch.equal(before[1], after[1])
+    assert before[2] == after[2]
+    assert flags == (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
+
+
+def test_the_language_is_put_back():
+    assert text.LANGUAGE == "en"
