@@ -1,0 +1,130 @@
+"""The mutation score: how much that is wrong each contract refuses, how much that is right.
+
+python -m tests.contracts.score      measure, print, and write the table into the readmes
+"""
+
+import contextlib
+import functools
+import re
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from course_lib.contracts import ContractViolation, _candidate
+from course_lib.contracts._diagnosis import Diagnosis
+
+from .mutants import TookTooLong, mutants, time_limit
+from .trial import trials, verdict
+
+READMES = {"en": "README.md", "ru": "README.ru.md"}
+HEADS = {
+    "en": (
+        "contract",
+        "wrong variants refused",
+        "mistakes named",
+        "mutants refused",
+        "right variants refused",
+    ),
+    "ru": (
+        "контракт",
+        "отвергнуто неверных",
+        "ошибок названо",
+        "отвергнуто мутантов",
+        "отвергнуто верных",
+    ),
+}
+TOTAL = {"en": "all", "ru": "всего"}
+BLOCK = re.compile(r"(<!-- score: make score -->\n)(.*?)(<!-- /score -->)", re.DOTALL)
+
+
+class Score(NamedTuple):
+    """Counts as pairs: how many, of how many."""
+
+    wrong: tuple[int, int]
+    named: tuple[int, int]
+    mutants: tuple[int, int]
+    alarms: tuple[int, int]
+
+
+def survives(check, mutant):
+    try:
+        with time_limit(10), contextlib.redirect_stdout(None):
+            return check(mutant).attempted
+    except (ContractViolation, TookTooLong):
+        return False
+
+
+@functools.cache
+def surviving(contract, function):
+    """How many mutants of a right function there are, and the labels of those accepted."""
+    trial = trials()[contract]
+    right = next(f for f in trial.MUTATED if f.__name__ == function)
+    adapt = getattr(trial, "ADAPT", lambda mutant: mutant)
+    made = dict(mutants(right))
+    with (
+        mock.patch.object(_candidate, "cut_down", lambda judge, case, breach: (case, breach)),
+        mock.patch.object(_candidate, "named_by", return_value=Diagnosis()),
+    ):
+        alive = {label for label, mutant in made.items() if survives(trial.CHECK, adapt(mutant))}
+    return len(made), alive
+
+
+def measure(contract):
+    """One contract's score; mutants that are proven to be right are not counted."""
+    trial = trials()[contract]
+    said = [verdict(contract, "mistake", name) for name in trial.MISTAKES]
+    said_all = said + [verdict(contract, "wrong", name) for name in trial.WRONG]
+    right = [verdict(contract, "right", name) for name in trial.RIGHT]
+    made = [surviving(contract, function.__name__) for function in trial.MUTATED]
+    proven = sum(len(alive & set(trial.EQUIVALENT)) for _, alive in made)
+    total = sum(count for count, _ in made) - proven
+    alive = sum(len(alive - set(trial.EQUIVALENT)) for _, alive in made)
+    named = [
+        name in verdict.violation.mistakes
+        for name, verdict in zip(trial.MISTAKES, said, strict=True)
+        if verdict.violation
+    ]
+    return Score(
+        (sum(not each.accepted for each in said_all), len(said_all)),
+        (sum(named), len(said)),
+        (total - alive, total),
+        (sum(not each.accepted for each in right), len(right)),
+    )
+
+
+@functools.cache
+def scores():
+    return {contract: measure(contract) for contract in trials()}
+
+
+def table(language):
+    """The table in markdown."""
+    rows = {f"`{contract}`": score for contract, score in scores().items()}
+    rows[TOTAL[language]] = Score(
+        *(
+            tuple(sum(pair[part] for pair in column) for part in (0, 1))
+            for column in zip(*scores().values(), strict=True)
+        )
+    )
+    lines = [HEADS[language], ("---",) + ("---:",) * len(Score._fields)]
+    lines += [(name, *(f"{some}/{of}" for some, of in score)) for name, score in rows.items()]
+    return "".join("|" + "|".join(cells) + "|\n" for cells in lines)
+
+
+def written(language, root):
+    """The table that stands in a readme."""
+    found = BLOCK.search((root / READMES[language]).read_text(encoding="utf-8"))
+    return found[2] if found else None
+
+
+def write(root):
+    for language, name in READMES.items():
+        path = root / name
+        text = path.read_text(encoding="utf-8")
+        fresh = BLOCK.sub(rf"\g<1>{table(language)}\g<3>", text)
+        path.write_text(fresh, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    write(Path(__file__).parents[2])
+    print(table("en"))
