@@ -25,6 +25,7 @@ GROUND = {name for floor in FLOORS[:2] for name in floor}
 ASIDE = {"mistakes": GROUND, "contracts": GROUND | {"mistakes"}}  # never what they judge
 LONGEST_CELL = 40  # source lines of a public definition: it becomes one notebook cell
 LONGEST_FILE = 300
+START = "raise SystemExit(main())"  # what a __main__.py may do besides: nobody embeds it
 
 
 def library_files():
@@ -113,7 +114,8 @@ def check_statements(path, tree):
             isinstance(node, ast.Assign) and [type(t) for t in node.targets] == [ast.Name]
         ) or (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name))
         is_import = isinstance(node, ast.Import | ast.ImportFrom)
-        if not (is_docstring or is_name or is_import or node in definitions(tree)):
+        starts = Path(path).name == "__main__.py" and ast.unparse(node) == START
+        if not (is_docstring or is_name or is_import or starts or node in definitions(tree)):
             kind = type(node).__name__
             yield node.lineno, f"only imports, definitions and simple assignments here, not {kind}"
 
@@ -242,6 +244,14 @@ def test_a_broken_rule_is_seen_and_named(path, line, message):
     found = violations({f"course_lib/{path}": f'"""An idea."""\n\n{line}\n'})
     assert len(found) == 1
     assert re.search(message, found[0])
+
+
+def test_only_a_main_file_may_start_something_and_only_its_main():
+    start = '"""A command."""\n\nfrom course_lib.contracts.runner import main\n\n{}\n'
+    one, other = start.format("raise SystemExit(main())"), start.format("raise SystemExit(0)")
+    assert violations({"course_lib/contracts/__main__.py": one}) == []
+    assert "not Raise" in violations({"course_lib/contracts/__main__.py": other})[0]
+    assert "not Raise" in violations({"course_lib/contracts/runner.py": one})[0]
 
 
 def test_forty_lines_are_still_one_cell():
