@@ -3,6 +3,8 @@
 from course_lib.contracts.attention import check_attention_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 from course_lib.contracts.multi_head import check_multi_head_contract
+from course_lib.contracts.parameter_count import check_parameter_count_contract
+from course_lib.contracts.position import check_position_contract
 from course_lib.contracts.sampling import check_sampling_contract
 from course_lib.report import ContractReport, ContractViolation
 
@@ -12,5 +14,7 @@ __all__ = [
     "check_attention_contract",
     "check_causal_mask_contract",
     "check_multi_head_contract",
+    "check_parameter_count_contract",
+    "check_position_contract",
     "check_sampling_contract",
 ]

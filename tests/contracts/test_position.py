@@ -1,0 +1,125 @@
+"""The contract of sinusoidal positions accepts what is right and refuses what is wrong."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.contracts import ContractViolation, _position_judge, check_position_contract
+from course_lib.contracts._position_case import (
+    PositionCase,
+    position_by_library,
+    position_by_loops,
+    position_tolerance,
+)
+
+from .trial import verdict
+from .variants_position import positions_by_slices, positions_by_stack
+
+
+def violation(encoding):
+    with pytest.raises(ContractViolation) as caught:
+        check_position_contract(encoding)
+    return caught.value
+
+
+def test_the_figures_tell_how_exact_a_table_is():
+    report = check_position_contract(positions_by_stack)
+    assert max(report["table_max_error"], report["base_max_error"]) < 1e-12
+    assert report["far_max_error"] < 1e-11
+    assert report["smallest_distance"] == pytest.approx(0.6453, abs=1e-4)
+    narrow = check_position_contract(positions_by_slices)
+    assert 1e-7 < narrow["far_max_error"] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("wrong", "stays at 300", "rows 300 and 301 are 0 apart"),
+        ("wrong", "fading", "in columns 0 and 1 the squares sum to 0.98"),
+        ("wrong", "bfloat16", "too coarse for angles"),
+        ("wrong", "linspace", "the same position in a table of 5 rows is another row"),
+        ("wrong", "first table kept", "behaves exactly like encoding_shared"),
+        ("mistake", "base_ignored", "the angle must be 0.1"),
+        ("mistake", "no_power_at_all", "numbers are NaN or infinite"),
+        ("mistake", "encoding_shared", "wrote into an earlier result, and it came back"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    assert words in verdict("position", kind, name).violation.diagnosis
+
+
+def test_the_failing_call_is_cut_down():
+    caught = verdict("position", "mistake", "base_ignored").violation
+    assert caught.failing_input == {"length": 2, "d_model": 4, "base": 100}
+    assert caught.mismatches[0].index == (1, 2)
+    assert caught.mismatches[0].expected == pytest.approx(math.sin(0.1))
+    cut = verdict("position", "mistake", "positions_in_bfloat16").violation
+    assert cut.failing_input == {"length": 258, "d_model": 2}
+
+
+def test_two_mistakes_at_once_are_named_both():
+    def encoding(length, d_model, *, base=10_000.0):
+        table = positions_by_stack(length, d_model, base=1000.0)
+        return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
+
+    assert violation(encoding).mistakes == ("base_always_1000", "sines_then_cosines")
+
+
+@pytest.mark.parametrize("name", ["sine negated", "wraps at 512", "rates rounded", "noise"])
+def test_an_unknown_bug_gets_facts_and_no_name(name):
+    caught = verdict("position", "wrong", name).violation
+    assert caught.mistakes == ()
+    assert "behaves" not in caught.diagnosis
+
+
+def test_an_error_of_the_candidate_is_chained():
+    def encoding(length, d_model, *, base=10_000.0):
+        1 // (length - 3)
+        return positions_by_stack(length, d_model, base=base)
+
+    caught = violation(encoding)
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert caught.failing_input == {"length": 3, "d_model": 2}
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="sinusoidal_encoding must be a function, got str"):
+        check_position_contract("sine")
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(1, 50), st.integers(1, 20), st.floats(1.5, 1e6))
+def test_the_two_references_agree_on_any_call(length, pairs, base):
+    case = PositionCase(length, 2 * pairs, base)
+    plain = [position_by_loops(case, position) for position in range(length)]
+    off = position_by_library(case) - torch.tensor(plain, dtype=torch.float64)
+    assert off.abs().max() < 1e-10
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(1, 20_000), st.integers(1, 40), st.floats(1.5, 1e6))
+def test_float32_is_always_within_the_tolerance(length, pairs, base):
+    case = PositionCase(length, 2 * pairs, base)
+    off = positions_by_slices(length, 2 * pairs, base=base).double() - position_by_library(case)
+    assert (off.abs() <= position_tolerance(case)).all()
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    truth = _position_judge.position_truth
+    monkeypatch.setattr(_position_judge, "position_truth", lambda case: truth(case) + 1e-6)
+    with pytest.raises(RuntimeError, match="disagree with the rows done by hand"):
+        check_position_contract(positions_by_stack)
+
+
+def test_loops_that_disagree_with_the_library_stop_the_contract(monkeypatch):
+    from course_lib.contracts import _position_case
+
+    loops = _position_case.position_by_loops
+    monkeypatch.setattr(
+        _position_case, "position_by_loops", lambda case, row: [-n for n in loops(case, row)]
+    )
+    with pytest.raises(RuntimeError, match="two references for positions disagree"):
+        check_position_contract(positions_by_stack)
