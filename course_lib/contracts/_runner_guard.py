@@ -49,8 +49,8 @@ def guard() -> None:
     threading.Thread(target=_wait_for_end, args=(gone,), daemon=True).start()
     _linux_prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as box,
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as private,
+        tempfile.TemporaryDirectory(prefix="candidate-", ignore_cleanup_errors=True) as box,
+        tempfile.TemporaryDirectory(prefix="contract-", ignore_cleanup_errors=True) as private,
     ):
         outcome = _guarded_check(order, Path(box), Path(private), gone)
     sys.stdout.buffer.write(json.dumps(outcome).encode() + b"\n")

@@ -62,16 +62,16 @@ RUNNER_TEXTS = {
         "ru": "{name} в файле {file} имеет тип {kind}, его нельзя вызвать",
     },
     "import_raised": {
-        "en": "importing {file} raised {error}: {message}{place}",
-        "ru": "при импорте {file} возникла ошибка {error}: {message}{place}",
+        "en": "importing {file} raised {error}{message}{place}",
+        "ru": "при импорте {file} возникла ошибка {error}{message}{place}",
     },
     "call_raised": {
-        "en": "a call of the function ended the check with {error}: {message}{place}",
-        "ru": "вызов функции прервал проверку: {error}: {message}{place}",
+        "en": "a call of the function ended the check with {error}{message}{place}",
+        "ru": "вызов функции прервал проверку: {error}{message}{place}",
     },
     "contract_raised": {
-        "en": "the contract itself could not go on: {error}: {message}",
-        "ru": "сам контракт не смог продолжить: {error}: {message}",
+        "en": "the contract itself could not go on: {error}{message}",
+        "ru": "сам контракт не смог продолжить: {error}{message}",
     },
     "at_line": {"en": " (line {line})", "ru": " (строка {line})"},
     "out_of_time": {
@@ -104,8 +104,8 @@ RUNNER_TEXTS = {
     },
     "stopped": {"en": "stopped", "ru": "остановлено"},
     "engine": {
-        "en": "the engine gave no verdict: {error}: {message}",
-        "ru": "исполнитель не дал решения: {error}: {message}",
+        "en": "the engine gave no verdict: {error}{message}",
+        "ru": "исполнитель не дал решения: {error}{message}",
     },
     "no_engine": {
         "en": "cannot use the dask scheduler {address}: {message}",

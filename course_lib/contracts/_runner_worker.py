@@ -156,6 +156,7 @@ def _told_error(key: str, error: BaseException, order: dict[str, Any]) -> str:
         message = " ".join(str(error).split())
     place = runner_says(order["language"], "at_line", line=lines[-1]) if lines else ""
     shown = message if len(message) <= 300 else message[:299] + "…"
+    shown = f": {shown}" if shown else ""
     named = {"file": order["file"], "error": type(error).__name__, "message": shown}
     return runner_says(order["language"], key, place=place, **named)
 

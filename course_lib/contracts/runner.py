@@ -58,7 +58,7 @@ def judge_all(tasks: Iterable[CandidateTask], executor: Executor) -> Iterator[di
             try:
                 verdict = future.result()
             except Exception as error:  # the engine lost the task or could not load this package
-                named = {"error": type(error).__name__, "message": str(error)}
+                named = {"error": type(error).__name__, "message": f": {error}"}
                 reason = runner_says(task.language, "engine", **named)
                 verdict = {"contract": task.contract, "candidate": task.candidate}
                 verdict |= {"verdict": "not_runnable", "reason": reason, "seconds": 0.0}
