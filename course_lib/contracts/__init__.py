@@ -2,6 +2,7 @@
 
 from course_lib.contracts.attention import check_attention_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
+from course_lib.contracts.layer_norm import check_layer_norm_contract
 from course_lib.contracts.multi_head import check_multi_head_contract
 from course_lib.contracts.parameter_count import check_parameter_count_contract
 from course_lib.contracts.position import check_position_contract
@@ -13,6 +14,7 @@ __all__ = [
     "ContractViolation",
     "check_attention_contract",
     "check_causal_mask_contract",
+    "check_layer_norm_contract",
     "check_multi_head_contract",
     "check_parameter_count_contract",
     "check_position_contract",

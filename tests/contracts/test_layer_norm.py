@@ -1,0 +1,161 @@
+"""The contract of layer norm accepts what is right and refuses what is wrong."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from course_lib.contracts import (
+    ContractViolation,
+    _layer_norm_case,
+    _layer_norm_judge,
+    check_layer_norm_contract,
+)
+from course_lib.contracts._layer_norm_case import (
+    norm_by_library,
+    norm_by_loops,
+    norm_case,
+    norm_gradients,
+)
+
+from .trial import verdict
+from .variants_layer_norm import norm_by_library as librarys
+from .variants_layer_norm import norm_in_numpy, norm_plain
+
+
+def violation(norm):
+    with pytest.raises(ContractViolation) as caught:
+        check_layer_norm_contract(norm)
+    return caught.value
+
+
+def test_the_figures_tell_how_exact_a_layer_norm_is():
+    report = check_layer_norm_contract(librarys)
+    assert report["output_max_error"] < 1e-12
+    assert report["gradient_max_error"] < 1e-10
+    assert report["token_leak"] == 0
+    assert report["large_mean_max_error"] < 1e-8
+    assert 0 < report["float32_max_error"] < 1e-5
+    assert report.unchecked == ()
+
+
+def test_outside_torch_gradients_are_not_asked_for_and_the_report_says_so():
+    report = check_layer_norm_contract(norm_in_numpy)
+    assert report.unchecked == ("gradients",)
+    assert "gradients" not in [clause.name for clause in report.clauses]
+    assert math.isnan(report["gradient_max_error"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("mistake", "statistics_over_time", "only row 0 was changed, and row 1 answered"),
+        ("mistake", "variance_over_n_minus_1", "has mean 0 and mean square 0.2; right are 0 and"),
+        ("mistake", "numerator_not_centred", "(x there: mean 3, biased variance"),
+        ("mistake", "norm_writes_into_x", "after the call `x` holds other numbers"),
+        ("mistake", "gradient_of_flat_rows", "√0 has none"),
+        ("mistake", "statistics_detached", "its gradient is not: the statistics depend on x"),
+        ("mistake", "norm_remembers", "another result after other calls"),
+        ("wrong", "narrowed", "the result is torch.float32, narrower than x"),
+        ("wrong", "no graph", "no gradient reaches x"),
+        ("wrong", "gain without a gradient", "no gradient reaches gain"),
+        ("wrong", "gain along the tokens", "given alone, as a vector [d]"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    assert words in verdict("layer_norm", kind, name).violation.diagnosis
+
+
+def test_the_failing_input_is_cut_down_to_a_few_numbers():
+    for name in ("variance_over_n_minus_1", "eps_fixed", "bias_before_gain", "one_plus_gain"):
+        caught = verdict("layer_norm", "mistake", name).violation
+        assert caught.failing_input["x"].numel() <= 2, name
+    leak = verdict("layer_norm", "mistake", "statistics_over_time").violation
+    assert leak.failing_input["x"].numel() <= 4
+
+
+def test_a_tutorials_two_mistakes_are_named_both():
+    def norm(x, gain, bias, eps=1e-5):
+        return gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps) + bias
+
+    assert violation(norm).mistakes == ("variance_over_n_minus_1", "eps_outside_the_root")
+
+
+@pytest.mark.parametrize(
+    "name", ["median for mean", "clipped input", "in float32", "dropout", "flat rows not a number"]
+)
+def test_an_unknown_bug_gets_facts_and_no_name(name):
+    caught = verdict("layer_norm", "wrong", name).violation
+    assert caught.mistakes == ()
+    assert "behaves" not in caught.diagnosis
+
+
+def test_an_error_of_the_candidate_is_chained():
+    def norm(x, gain, bias, eps=1e-5):
+        return norm_plain(x.reshape(3, -1, x.shape[-1]), gain, bias, eps).reshape(x.shape)
+
+    caught = violation(norm)
+    assert isinstance(caught.__cause__, RuntimeError)
+    assert caught.measured == "RuntimeError"
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="layer_norm must be a function, got int"):
+        check_layer_norm_contract(5)
+
+
+def test_a_module_behind_an_adapter_is_accepted():
+    def norm(x, gain, bias, eps=1e-5):
+        module = nn.LayerNorm(x.shape[-1], eps=eps, dtype=x.dtype)
+        return torch.func.functional_call(module, {"weight": gain, "bias": bias}, (x,))
+
+    assert check_layer_norm_contract(norm).attempted
+
+
+shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(shapes, st.floats(1e-9, 10), st.integers(-5, 5), st.floats(-100, 100))
+def test_the_references_agree_on_any_call(shape, eps, power, offset):
+    case = norm_case(1, *shape, eps=eps, size=10.0**power, offset=offset)
+    want = norm_by_library(case)
+    assert ((norm_by_loops(case) - want).abs() <= 1e-8 * want.abs().clamp(min=1)).all()
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(shapes, st.floats(1e-4, 10))
+def test_the_gradients_agree_on_any_call(shape, eps):
+    assert all(
+        torch.isfinite(slope).all() for slope in norm_gradients(norm_case(2, *shape, eps=eps))
+    )
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    monkeypatch.setattr(
+        _layer_norm_case, "norm_by_library", lambda case: norm_by_loops(case) + 1e-6
+    )
+    with pytest.raises(RuntimeError, match="two references for layer norm disagree"):
+        check_layer_norm_contract(norm_plain)
+
+
+def test_references_that_disagree_with_the_rows_by_hand_stop_the_contract(monkeypatch):
+    monkeypatch.setattr(_layer_norm_judge, "norm_truth", lambda case: norm_by_loops(case) + 1e-6)
+    with pytest.raises(RuntimeError, match="disagree with the rows by hand"):
+        check_layer_norm_contract(norm_plain)
+
+
+def test_gradients_that_disagree_stop_the_contract(monkeypatch):
+    class Detached:
+        @staticmethod
+        def layer_norm(x, shape, gain, bias, eps):
+            return F.layer_norm(x, shape, gain, bias, eps) + 0 * x + x - x.detach()
+
+    case = norm_case(3, 2, 4)
+    monkeypatch.setattr(_layer_norm_case, "F", Detached)
+    with pytest.raises(RuntimeError, match="two references for the gradients disagree"):
+        norm_gradients(case)
