@@ -1,0 +1,284 @@
+"""Relations between the answers of a cached model, and the mistakes that stand in the same ones."""
+
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from course_lib.contracts._cache_observer import CacheObserver
+from course_lib.contracts._diagnosis import Diagnosis, Probe, diagnose
+from course_lib.contracts._logit_arrays import logit_array, scribble_over
+from course_lib.mistakes._tiny_decoder import TinyDecoder
+from course_lib.mistakes.cache import CACHE_MISTAKES
+
+_CACHE_LONGEST = 20  # tokens of the longest probe
+_CACHE_EDGE = 64  # longer contexts are not filled by a probe
+
+
+def explain_cache(observer: CacheObserver) -> Diagnosis:
+    """Name the catalogued mistakes that stand in the same relations to themselves."""
+    if observer.context_length < 8 or observer.vocab_size < 4:
+        return Diagnosis()
+    catalogue = [
+        replace(each, make=lambda place=place: _cache_mistake_seen(place))
+        for place, each in enumerate(CACHE_MISTAKES)
+    ]
+    return diagnose(observer, catalogue, cache_probes(), _cache_mistake_seen(None))
+
+
+@lru_cache(maxsize=64)
+def _cache_mistake_seen(place: int | None) -> CacheObserver:
+    """A mistake of the catalogue, or right code, under observation: the same each time."""
+    decoder = TinyDecoder() if place is None else CACHE_MISTAKES[place].make()
+    sizes = decoder.vocab_size, decoder.context_length
+    return CacheObserver(decoder.full_logits, decoder.cached_logits, *sizes)
+
+
+def cache_probes() -> list[Probe]:
+    """The relations; those that hang on the number of layers or on the cut are not core."""
+    core = [
+        _cache_one_chunk,
+        _cache_first_chunk,
+        _cache_later_chunk,
+        _cache_steps,
+        _cache_cut_matters,
+        _cache_leak_in_later,
+        _cache_leak_in_first,
+        _cache_lost_in_chunk,
+        _cache_lost_in_step,
+        _cache_single_lost,
+        _cache_alone,
+        _cache_repeated,
+        _cache_long,
+        _cache_long_lost,
+        _cache_repeated_chunk,
+        _cache_right_in_a_full_chunk,
+        _cache_right_in_the_last_step,
+        _cache_formula,
+        _cache_past,
+        _cache_counts_calls,
+        _cache_beyond,
+        _cache_beyond_full_pass,
+        _cache_aliased,
+        _cache_edited,
+        _cache_full_leaks,
+    ]
+    more = [_cache_one_step, _cache_rows_of_cut, _cache_edge]
+    return [
+        Probe(_cache_first_impression),
+        *(Probe(partial(CacheObserver.relation, relation=relation)) for relation in core),
+        *(
+            Probe(partial(CacheObserver.relation, relation=relation), core=False)
+            for relation in more
+        ),
+    ]
+
+
+def _cache_first_impression(observer: CacheObserver) -> tuple:
+    return observer.state()
+
+
+def _cache_one_chunk(seen: CacheObserver) -> bool:
+    return all(seen.right(seen.ids(7), [7]) or [False])
+
+
+def _cache_first_chunk(seen: CacheObserver) -> bool:
+    return all(seen.right(seen.ids(7), [4, 3])[:4] or [False])
+
+
+def _cache_later_chunk(seen: CacheObserver) -> bool:
+    return all(seen.right(seen.ids(7), [4, 3])[4:] or [False])
+
+
+def _cache_one_step(seen: CacheObserver) -> bool:
+    return all(seen.right(seen.ids(7), [6, 1])[6:] or [False])
+
+
+def _cache_steps(seen: CacheObserver) -> bool:
+    return all(seen.right(seen.ids(7), [1] * 7) or [False])
+
+
+def _cache_cut_matters(seen: CacheObserver) -> list:
+    """Whether it matters how what follows the first chunk is cut, right or wrong."""
+    ids = seen.ids(7)
+    whole, steps = seen.run(ids, [3, 4]), seen.run(ids, [3, 1, 1, 1, 1])
+    return [all(seen.rows_equal(whole, steps)[3:] or [False])]
+
+
+def _cache_rows_of_cut(seen: CacheObserver) -> list[bool]:
+    return seen.right(seen.ids(7), [3, 2, 2])
+
+
+def _cache_leak_in_later(seen: CacheObserver) -> bool:
+    """Whether a later token of a second chunk changes earlier rows of it."""
+    return any(seen.reaches(seen.ids(7), 6, [4, 3])[4:6])
+
+
+def _cache_leak_in_first(seen: CacheObserver) -> bool:
+    return any(seen.reaches(seen.ids(7), 3, [4, 3])[:3])
+
+
+def _cache_lost_in_chunk(seen: CacheObserver) -> list[bool]:
+    """Which tokens of the first chunk no longer reach the rows of the second."""
+    ids = seen.ids(7)
+    return [seen.lost(ids, j, [4, 3], row) for j in range(4) for row in (4, 5, 6)]
+
+
+def _cache_lost_in_step(seen: CacheObserver) -> list[bool]:
+    ids = seen.ids(7)
+    return [seen.lost(ids, j, [6, 1], 6) for j in (0, 3, 5)]
+
+
+def _cache_single_lost(seen: CacheObserver) -> bool:
+    """Whether a token is lost if it came alone, and not if it came in a wider chunk."""
+    ids = seen.ids(7)
+    return seen.lost(ids, 4, [4, 1, 2], 5) and not seen.lost(ids, 4, [5, 2], 5)
+
+
+def _cache_alone(seen: CacheObserver) -> bool:
+    """Whether a second chunk is what it would be as a text of its own."""
+    ids = seen.ids(7)
+    second, alone = seen.run(ids, [4, 3]), seen.run(ids[4:])
+    rows = None if second is None or len(second) != 7 else second[4:]
+    return all(seen.rows_equal(rows, alone) or [False])
+
+
+def _cache_repeated(seen: CacheObserver) -> bool:
+    """Whether, one by one, a token repeated always says the same, though not in the full pass."""
+    return _cache_all_the_same(seen, [1] * 6)
+
+
+def _cache_repeated_chunk(seen: CacheObserver) -> bool:
+    return _cache_all_the_same(seen, [6])
+
+
+def _cache_all_the_same(seen: CacheObserver, chunks: list[int]) -> bool:
+    rows, full = seen.run((1,) * 6, chunks), seen.run((1,) * 6)
+    if rows is None or full is None or len(rows) != 6:
+        return False
+    same = all(seen.rows_equal(rows, np.repeat(rows[:1], 6, 0)) or [False])
+    return same and not all(seen.rows_equal(full, np.repeat(full[:1], 6, 0)))
+
+
+def _cache_first_wrong_step(seen: CacheObserver) -> int | None:
+    """From where on, at row 2 or later, a long text token by token is wrong for good."""
+    length = min(seen.context_length, _CACHE_LONGEST)
+    rows = seen.right(seen.ids(length), [1] * length)
+    k = rows.index(False) if False in rows else 0
+    return k if k >= 2 and not any(rows[k:]) else None
+
+
+def _cache_long(seen: CacheObserver) -> str:
+    k = _cache_first_wrong_step(seen)
+    if k is None:
+        return "no turning point"
+    length = min(seen.context_length, _CACHE_LONGEST)
+    if not all(seen.right(seen.ids(length), [length]) or [False]):
+        return "turns wrong in one chunk too"
+    moved = (
+        k + 2 <= seen.context_length and ((seen.right(seen.ids(k + 2), [k + 1, 1]) or [False])[-1])
+    )
+    return "turns wrong, later after a wide chunk" if moved else "turns wrong"
+
+
+def _cache_long_lost(seen: CacheObserver) -> bool:
+    """Whether, where a long text turns wrong, all the past is lost at once."""
+    k = _cache_first_wrong_step(seen)
+    if k is None:
+        return False
+    ids = seen.ids(k + 1)
+    return all(seen.lost(ids, j, [1] * (k + 1), k) for j in range(k))
+
+
+def _cache_right_in_a_full_chunk(seen: CacheObserver) -> bool:
+    """Whether a chunk that is wrong in a short text is right where it fills the context."""
+    length = seen.context_length
+    if length > _CACHE_EDGE or _cache_one_chunk(seen):
+        return False
+    return all(seen.right(seen.ids(length), [length]) or [False])
+
+
+def _cache_right_in_the_last_step(seen: CacheObserver) -> bool:
+    """Whether a single token that is wrong in a short text is right in the last place."""
+    length = seen.context_length
+    if length > _CACHE_EDGE or _cache_one_step(seen):
+        return False
+    return (seen.right(seen.ids(length), [length - 1, 1]) or [False])[-1]
+
+
+def _cache_wrong_after_first(seen: CacheObserver) -> bool:
+    """Whether all that follows the first chunk is wrong, though every token reaches its rows."""
+    lost = [*_cache_lost_in_chunk(seen), *_cache_lost_in_step(seen)]
+    odd = [_cache_leak_in_first(seen), _cache_leak_in_later(seen), _cache_alone(seen)]
+    odd += [_cache_repeated(seen), _cache_repeated_chunk(seen), _cache_single_lost(seen)]
+    right_too = [_cache_later_chunk(seen), _cache_steps(seen), _cache_one_step(seen)]
+    first = _cache_one_chunk(seen) and _cache_first_chunk(seen)
+    return first and not any(lost + odd + right_too) and _cache_first_wrong_step(seen) is None
+
+
+def _cache_formula(seen: CacheObserver) -> bool:
+    """As if what follows the first chunk went through another formula, however it is cut."""
+    return _cache_wrong_after_first(seen) and all(_cache_cut_matters(seen))
+
+
+def _cache_past(seen: CacheObserver) -> bool:
+    """As if the past were not what it was; where positions are relative there is no telling."""
+    relative = all(seen.rows_equal(seen.run((1,) * 6), np.repeat(seen.run((1,))[:1], 6, 0)))
+    return not relative and _cache_wrong_after_first(seen) and not all(_cache_cut_matters(seen))
+
+
+def _cache_counts_calls(seen: CacheObserver) -> bool:
+    """Whether a single token is right after single ones and wrong after a wide first chunk."""
+    odd = [_cache_leak_in_first(seen), _cache_leak_in_later(seen), *_cache_lost_in_step(seen)]
+    odd += seen.right(seen.ids(7), [4, 3])[4:]
+    right = _cache_steps(seen) and _cache_one_chunk(seen)
+    return right and not _cache_one_step(seen) and not any(odd)
+
+
+def _cache_edge(seen: CacheObserver) -> list[bool]:
+    length = seen.context_length
+    return [] if length > _CACHE_EDGE else seen.right(seen.ids(length), [length - 1, 1])[-1:]
+
+
+def _cache_beyond(seen: CacheObserver) -> str:
+    """What the cache answers to one token more than fits."""
+    size = seen.context_length
+    if size > _CACHE_EDGE:
+        return "not asked"
+    ids = seen.ids(size + 1)
+    got, steps = seen.run(ids, [size, 1]), seen.run(ids, [size + 1])
+    if got is None:
+        return "refused" if steps is None else "one chunk answered"
+    for name, kept in (("front cut", ids[1:]), ("end cut", ids[:-1])):
+        if all(seen.rows_equal(got, seen.run(kept)) or [False]):
+            return name
+    agree = all(seen.rows_equal(got, steps) or [False])
+    return "answered" if agree else "answered, as the cut goes"
+
+
+def _cache_beyond_full_pass(seen: CacheObserver) -> bool:
+    """Whether the full pass answers to more than fits."""
+    size = seen.context_length
+    return size <= _CACHE_EDGE and seen.run(seen.ids(size + 1)) is not None
+
+
+def _cache_aliased(seen: CacheObserver) -> bool:
+    """Whether a later call changes an earlier result, or a written result comes back."""
+    ids, other = seen.ids(5), seen.ids(5, 4)
+    first = seen.cached(list(ids), [5])
+    kept = logit_array(first).values.copy()
+    seen.cached(list(other), [5])
+    changed = not np.array_equal(logit_array(first).values, kept)
+    scribble_over(first)
+    again = logit_array(seen.cached(list(ids), [5])).values
+    return changed or not all(seen.rows_equal(again, kept))
+
+
+def _cache_edited(seen: CacheObserver) -> list[bool]:
+    ids, chunks = list(seen.ids(6)), [3, 2, 1]
+    seen.cached(ids, chunks)
+    return [tuple(ids) == seen.ids(6), chunks == [3, 2, 1]]
+
+
+def _cache_full_leaks(seen: CacheObserver) -> bool:
+    return any(seen.reaches(seen.ids(7), 6)[:6])
