@@ -13,6 +13,8 @@ from torch import Tensor
 from course_lib.mistakes.catalogue import Mistake, both_mistakes
 from course_lib.text import localized
 
+_UNSTEADY = ("depends on earlier calls", "depends on chance")
+
 _DIAGNOSIS_TEXTS = {
     "everywhere": {
         "en": "on fresh inputs it behaves exactly like {told}",
@@ -68,17 +70,46 @@ def diagnose(
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
-    answers = [(mistake, _watch_all(mistake.make(), probes)) for mistake in catalogue]
-    for within, key in ((set(range(len(probes))), "everywhere"), (core, "core")):
-        suspicions = [
-            _Suspicion((mistake,), frozenset(shows))
-            for mistake, seen in answers
-            if (shows := _shows(seen, right, given, within))
-        ]
-        if suspicions:
-            return _diagnosis_in_words(suspicions, wrong, key)
-    pairs = list(_suspected_pairs(catalogue, probes, right, given, wrong & core))
-    return _diagnosis_in_words(pairs, wrong, "core") if 0 < len(pairs) <= 3 else Diagnosis()
+    answers = [(mistake, _answers_of(mistake, probes, right, given)) for mistake in catalogue]
+    everywhere = _suspicions(answers, right, given, set(range(len(probes))))
+    explained = frozenset().union(*(each.shows for each in everywhere))
+    if wrong & core <= explained:
+        return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
+    ordinary = _suspicions(answers, right, given, core)
+    if not ordinary:
+        pairs = list(_suspected_pairs(catalogue, probes, right, given, wrong & core))
+        ordinary = pairs if len(pairs) <= 3 else []
+    known = [each.mistakes for each in ordinary]
+    special = [each for each in everywhere if each.mistakes not in known]
+    key = "core" if ordinary else "everywhere"
+    return _diagnosis_in_words([*ordinary, *special], wrong, core, key)
+
+
+def _answers_of(
+    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence
+) -> list[Any]:
+    """What a mistake does in every probe; nothing more once the candidate cannot be making it."""
+    if isinstance(given[0], str) and given[0] in _UNSTEADY:
+        return _watch_all(mistake.make(), probes)
+    suspect, seen = mistake.make(), list(right)
+    for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
+        glance = _look_once(suspect, probes[n])
+        strange = not (alike(glance, right[n]) or alike(glance, given[n]))
+        seen[n] = glance if strange else watch(suspect, probes[n])
+        if not alike(seen[n], right[n]) and not alike(seen[n], given[n]):
+            break
+    return seen
+
+
+def _suspicions(
+    answers: Sequence, right: Sequence, given: Sequence, within: set[int]
+) -> list[_Suspicion]:
+    """The mistakes that the candidate equals on every one of these probes on which they show."""
+    return [
+        _Suspicion((mistake,), frozenset(shows))
+        for mistake, seen in answers
+        if (shows := _shows(seen, right, given, within))
+    ]
 
 
 def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -> set[int]:
@@ -107,15 +138,22 @@ def _suspected_pairs(
             yield _Suspicion((one, other), frozenset(wrong))
 
 
-def _diagnosis_in_words(suspicions: list[_Suspicion], wrong: set[int], key: str) -> Diagnosis:
-    """The widest suspicions: those that show on the same probes are one another's "or"."""
+def _diagnosis_in_words(
+    suspicions: list[_Suspicion], wrong: set[int], core: set[int], key: str
+) -> Diagnosis:
+    """The widest suspicions: those that show on the same probes are one another's "or".
+
+    Of very many, those that show in ordinary calls are told.
+    """
     widest = [
         each for each in suspicions if not any(each.shows < other.shows for other in suspicions)
     ]
     groups: dict[frozenset[int], list[_Suspicion]] = {}
     for each in widest:
         groups.setdefault(each.shows, []).append(each)
-    if len(groups) > 3 or any(len(group) > 3 for group in groups.values()):
+    if len(groups) > 3:
+        groups = {shows: group for shows, group in groups.items() if shows & core}
+    if not 0 < len(groups) <= 3 or any(len(group) > 3 for group in groups.values()):
         return Diagnosis()
     names, text = [], ""
     for group in groups.values():
@@ -132,7 +170,7 @@ def _diagnosis_in_words(suspicions: list[_Suspicion], wrong: set[int], key: str)
 def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:
     """What a candidate does in every probe; one that is unsteady in some is so in all."""
     seen = [watch(candidate, probe) for probe in probes]
-    for unsteady in ("depends on earlier calls", "depends on chance"):
+    for unsteady in _UNSTEADY:
         if any(isinstance(each, str) and each == unsteady for each in seen):
             return [unsteady] * len(seen)
     return seen
@@ -140,19 +178,22 @@ def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:
 
 def watch(candidate: Any, probe: Probe) -> Any:
     """Look three times, the last time without resetting chance, to see whether it is steady."""
-    seen = []
-    for reset in (True, True, False):
-        if reset:
-            random.seed(18)
-            np.random.seed(18)
-            torch.default_generator.manual_seed(18)
-        try:
-            seen.append(_as_it_is_now(probe.look(candidate)))
-        except Exception as error:
-            seen.append(f"raised {type(error).__name__}")
+    seen = [_look_once(candidate, probe, reset=reset) for reset in (True, True, False)]
     if not alike(seen[0], seen[1]):
-        return "depends on earlier calls"
-    return seen[0] if alike(seen[1], seen[2]) else "depends on chance"
+        return _UNSTEADY[0]
+    return seen[0] if alike(seen[1], seen[2]) else _UNSTEADY[1]
+
+
+def _look_once(candidate: Any, probe: Probe, *, reset: bool = True) -> Any:
+    """What comes of one look, be it an error; chance starts anew unless told otherwise."""
+    if reset:
+        random.seed(18)
+        np.random.seed(18)
+        torch.default_generator.manual_seed(18)
+    try:
+        return _as_it_is_now(probe.look(candidate))
+    except Exception as error:
+        return f"raised {type(error).__name__}"
 
 
 def _as_it_is_now(value: Any) -> Any:

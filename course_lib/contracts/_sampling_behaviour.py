@@ -1,192 +1,174 @@
-"""Say in which ways a wrong sampling distribution differs, if it equals a wrong rule."""
+"""Name a wrong sampling distribution: the calls on which catalogued mistakes show."""
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from course_lib.contracts._candidate import (
-    ContractSubject,
-)
-from course_lib.contracts._deviations import describe_deviations, matching_deviations
-from course_lib.contracts._sampling_case import SamplingCase
-
-_SAMPLING_DEVIATIONS = {
-    "temperature": ("ignored", "multiplied", "twice", "after_cut", "only_for_cut"),
-    "top_k": ("one_more", "ties_kept", "higher_ids", "k_ignored"),
-    "top_p": ("crossing_dropped", "one_past", "p_ignored", "whole_mass", "p_first"),
-    "end": ("not_renormalised", "softmax_again", "sorted_order"),
-}
-
-_SAMPLING_WAYS = {
-    "ignored": {
-        "en": "the temperature were ignored",
-        "ru": "температура не учитывалась",
-    },
-    "multiplied": {
-        "en": "the logits were multiplied by the temperature instead of divided",
-        "ru": "логиты умножались на температуру, а не делились",
-    },
-    "twice": {
-        "en": "the logits were divided by the temperature twice",
-        "ru": "логиты делились на температуру дважды",
-    },
-    "after_cut": {
-        "en": "the temperature came after top-p: the nucleus was chosen at temperature 1",
-        "ru": "температура применялась после top-p: ядро выбиралось при температуре 1",
-    },
-    "only_for_cut": {
-        "en": "the temperature chose the nucleus, but the result was made at temperature 1",
-        "ru": "температура выбирала ядро, но результат считался при температуре 1",
-    },
-    "one_more": {
-        "en": "k + 1 tokens were kept instead of k",
-        "ru": "оставалось k + 1 токенов вместо k",
-    },
-    "ties_kept": {
-        "en": "every token that ties with the k-th were kept (exactly k must survive)",
-        "ru": "оставались все токены, равные k-му (должно остаться ровно k)",
-    },
-    "higher_ids": {
-        "en": "of equal logits the higher ids were kept (keep the lower ones)",
-        "ru": "из равных логитов оставались старшие номера (нужны младшие)",
-    },
-    "k_ignored": {
-        "en": "top_k were ignored",
-        "ru": "top_k не учитывался",
-    },
-    "crossing_dropped": {
-        "en": "the token that crosses top_p were dropped (it belongs to the nucleus)",
-        "ru": "токен, пересекающий top_p, отбрасывался (он входит в ядро)",
-    },
-    "one_past": {
-        "en": "one token more were kept when the sum equals top_p exactly",
-        "ru": "при сумме, в точности равной top_p, оставался лишний токен",
-    },
-    "p_ignored": {
-        "en": "top_p were ignored",
-        "ru": "top_p не учитывался",
-    },
-    "whole_mass": {
-        "en": "top_p were measured on the whole distribution, as when top-p comes before top-k; "
-        "it must measure what top-k left, renormalised",
-        "ru": "top_p отмерялся по всему распределению, как бывает, когда top-p идёт до top-k; "
-        "нужно отмерять оставшееся после top-k, с перенормировкой",
-    },
-    "p_first": {
-        "en": "the tokens were taken in the order of their ids, not of their probability",
-        "ru": "токены брались по порядку номеров, а не по убыванию вероятности",
-    },
-    "not_renormalised": {
-        "en": "the survivors were not renormalised",
-        "ru": "оставшиеся вероятности не перенормировались",
-    },
-    "softmax_again": {
-        "en": "a second softmax were taken over the probabilities",
-        "ru": "по вероятностям ещё раз брался softmax",
-    },
-    "sorted_order": {
-        "en": "the probabilities came back sorted instead of in the order of the ids",
-        "ru": "вероятности возвращались отсортированными, а не по номерам токенов",
-    },
-}
+from course_lib.contracts._candidate import ContractSubject
+from course_lib.contracts._diagnosis import Diagnosis, Probe, diagnose
+from course_lib.contracts._sampling_case import SamplingCase, sampling_by_loops
+from course_lib.mistakes.sampling import SAMPLING_MISTAKES
 
 
-def explain_sampling(subject: ContractSubject) -> str:
-    """Name the deviations from the rules that reproduce the candidate on fresh inputs."""
-    probes = _sampling_probes()
-    given = [_sampling_answer(subject.candidate, probe) for probe in probes]
-
-    def imitates(deviation: dict[str, str]) -> bool:
-        ways = set(deviation.values())
-        pairs = zip(given, (_sampling_imitation(ways, probe) for probe in probes), strict=True)
-        return all(got is not None and _sampling_same(got, want) for got, want in pairs)
-
-    if imitates({}):
-        return ""
-    return describe_deviations(matching_deviations(_SAMPLING_DEVIATIONS, imitates), _SAMPLING_WAYS)
-
-
-def _sampling_probes() -> list[SamplingCase]:
-    mixed, ties, halves = (0.5, 3.0, -1.0, 2.0), (1.0, 3.0, 3.0, 3.0, 2.0), (0.0, 0.0, 0.0, 0.0)
-    return [
-        SamplingCase(mixed),
-        SamplingCase(mixed, temperature=2.0),
-        SamplingCase(mixed, temperature=0.5),
-        SamplingCase(mixed, top_k=2),
-        SamplingCase(ties, top_k=2),
-        SamplingCase(mixed, top_p=0.8),
-        SamplingCase(halves, top_p=0.5),
-        SamplingCase((1.0, 3.0, 2.0), temperature=0.5, top_p=0.8),
-        SamplingCase((1.0, 3.0, 2.0, 2.5), top_k=3, top_p=0.8),
-        SamplingCase((3.0, 2.9, 2.8, 2.7), top_k=2, top_p=0.5),
-        SamplingCase((1.0, 1.2, 1.1, 0.9), top_k=2, top_p=0.55),
+def explain_sampling(subject: ContractSubject) -> Diagnosis:
+    """Name the catalogued mistakes that give the candidate's numbers on fresh calls."""
+    probes = [Probe(partial(_sampling_numbers, case=case)) for case in _sampling_ordinary()]
+    special = [
+        *(partial(_sampling_special, case=case) for case in _sampling_ties()),
+        *(partial(_sampling_survivors, case=case) for case in _sampling_edges()),
+        _sampling_flatness,
+        *(partial(_sampling_written, case=case) for case in _sampling_kinds()),
+        _sampling_overwritten,
+        *(partial(_sampling_accepted, case=case) for case in _sampling_illegal()),
     ]
+    probes += [Probe(look, core=False) for look in special]
+    return diagnose(subject.candidate, SAMPLING_MISTAKES, probes, _sampling_reference)
 
 
-def _sampling_answer(distribution: Callable[..., Any], probe: SamplingCase) -> list[float] | None:
+def _sampling_reference(
+    logits: Any, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> list[float]:
+    finite = len(logits) > 0 and all(math.isfinite(logit) for logit in logits)
+    legal_k = top_k is None or 1 <= top_k <= len(logits)
+    legal_p = top_p is None or 0 < top_p <= 1
+    if not (finite and temperature > 0 and legal_k and legal_p):
+        raise ValueError("bad arguments")
+    return sampling_by_loops(SamplingCase(tuple(logits), temperature, top_k, top_p))
+
+
+def _sampling_ordinary() -> list[SamplingCase]:
+    """Calls without ties, bounds or extremes, in which two people's mistakes agree."""
+    mixed, flat = (0.4, 2.9, -1.2, 2.1), (1.05, 1.35, 1.2, 0.9, 1.28)
+    cases = [SamplingCase(mixed), SamplingCase(flat)]
+    cases += [SamplingCase(logits, warmth) for logits in (mixed, flat) for warmth in (0.6, 1.7)]
+    cases += [SamplingCase(mixed, None, k) for k in (2, 3)]
+    cases += [SamplingCase(flat, None, k) for k in (2, 4)]
+    cases += [SamplingCase(mixed, None, None, p) for p in (0.73, 0.97)]
+    cases += [SamplingCase(flat, None, None, p) for p in (0.35, 0.55, 0.9)]
+    cases += [SamplingCase((1.1, 3.0, 2.2), warmth, None, 0.8) for warmth in (0.45, 3.0)]
+    cases += [SamplingCase(flat, warmth, 3) for warmth in (0.6, 1.7)]
+    cases += [SamplingCase(flat, None, 3, p) for p in (0.5, 0.63)]
+    cases += [SamplingCase(flat, None, 2, 0.93), SamplingCase(mixed, None, 1, 0.9)]
+    eight = (1.0, 1.02, 0.98, 1.01, 0.99, 1.03, 0.97, 1.04)
+    cases += [SamplingCase(eight, None, 6, p) for p in (0.16, 0.45)]
+    return [*cases, SamplingCase(mixed, None, 3, 0.73), SamplingCase(flat, 0.3, 4, 0.5)]
+
+
+def _sampling_ties() -> list[SamplingCase]:
+    """Equal logits where a filter must choose, and sums that meet top_p exactly."""
+    ties, pairs, far = (0.5, 2.0, 2.0, 2.0, 1.0), (1.5, 0.5, 1.5, 0.5), (-800.0, 0.0, -801.0, 0.0)
+    cases = [SamplingCase(ties, None, 2), SamplingCase(pairs, None, 1)]
+    cases += [SamplingCase(pairs, None, 3), SamplingCase(ties, None, None, 0.5)]
+    cases += [SamplingCase(pairs, None, None, 0.3), SamplingCase(pairs, None, None, 0.8)]
+    return [*cases, SamplingCase(far, None, None, 0.5), SamplingCase((0.0,) * 8, None, None, 0.25)]
+
+
+def _sampling_edges() -> list[SamplingCase]:
+    """top_p at its ends, a tail that rounding could lose, logits below a fill, floods."""
+    tail = (0.0, -60.0, -2.0)
+    cases = [SamplingCase(tail, None, None, p) for p in (1.0, 1e-12, 1e-40)]
+    cases += [SamplingCase(logits, None, None, 1.0) for logits in ((1.2, 0.4, 0.9), (0.0, -60.0))]
+    cases += [SamplingCase((-22000.0, -22001.0, -22003.0), None, k) for k in (1, 2)]
+    cases.append(SamplingCase((-4e9, -4e9 - 512.0, -4e9 - 1024.0), 512.0, 1))
+    return [*cases, SamplingCase((2000.0, 1999.0, 1990.0)), SamplingCase((-2000.0, -2002.0))]
+
+
+def _sampling_kinds() -> list[SamplingCase]:
+    """One call of each kind, in which the caller's list could be written into."""
+    logits = (0.3, 1.7, 1.1)
+    cases = [SamplingCase(logits), SamplingCase(logits, 2.0)]
+    return [*cases, SamplingCase(logits, None, 2), SamplingCase(logits, None, None, 0.5)]
+
+
+def _sampling_illegal() -> list[SamplingCase]:
+    """Calls that are refused, one bad argument each."""
+    logits = (1.5, 0.5, 0.0)
+    cases = [SamplingCase(logits, warmth) for warmth in (0.0, -2.0)]
+    cases += [SamplingCase(logits, None, k) for k in (5, 0, -1)]
+    cases += [SamplingCase(logits, None, None, p) for p in (1.25, 0.0, -0.25)]
+    bad = ((0.5, math.nan, 0.0), (0.5, math.inf), (0.5, -math.inf), ())
+    return cases + [SamplingCase(given) for given in bad]
+
+
+def _sampling_numbers(distribution: Callable[..., Any], case: SamplingCase) -> list[float]:
+    return [float(value) for value in distribution(list(case.logits), **case.keywords)]
+
+
+def _sampling_commonplace(distribution: Callable[..., Any], case: SamplingCase) -> bool:
+    """Whether ordinary calls with the same kinds of arguments are right.
+
+    If they are not, a special case tells nothing more: its fault is the ordinary one.
+    """
+    logits = (0.7, 2.4, -0.6, 1.6)
+    keywords = {
+        "temperature": case.temperature and 0.8,
+        "top_k": case.top_k and 2,
+        "top_p": case.top_p and 0.6,
+    }
+    calls = [SamplingCase(logits), SamplingCase(logits, **keywords)]
+    if case.top_p:
+        calls.append(SamplingCase(logits, top_p=0.93))
+    for call in calls:
+        try:
+            pairs = zip(_sampling_numbers(distribution, call), sampling_by_loops(call), strict=True)
+            if not all(abs(got - want) <= 1e-6 for got, want in pairs):
+                return False
+        except Exception:
+            return False
+    return True
+
+
+def _sampling_special(distribution: Callable[..., Any], case: SamplingCase) -> list[float] | str:
+    if not _sampling_commonplace(distribution, case):
+        return "wrong in ordinary calls"
+    return _sampling_numbers(distribution, case)
+
+
+def _sampling_survivors(distribution: Callable[..., Any], case: SamplingCase) -> list[int] | str:
+    """The ids that have a probability; one word if none has, or if it is no number."""
     try:
-        result = distribution(list(probe.logits), **probe.keywords)
-        values = [float(value) for value in result]
+        values = _sampling_special(distribution, case)
     except Exception:
-        return None
-    return values if all(math.isfinite(value) for value in values) else None
+        return "nothing"
+    if isinstance(values, str) or not all(math.isfinite(value) for value in values):
+        return values if isinstance(values, str) else "nothing"
+    return [token for token, value in enumerate(values) if value] or "nothing"
 
 
-def _sampling_same(one: list[float], other: list[float]) -> bool:
-    return len(one) == len(other) and all(
-        abs(a - b) <= 1e-6 for a, b in zip(one, other, strict=True)
-    )
+def _sampling_flatness(distribution: Callable[..., Any]) -> bool | str:
+    """Whether tiny temperatures, with logits as close together, still tell tokens apart."""
+    seen = []
+    for warmth in (1e-6, 1e-9, 1e-13):
+        case = SamplingCase((0.0, warmth, 4 * warmth), warmth)
+        values = _sampling_special(distribution, case)
+        if isinstance(values, str):
+            return values
+        seen.append(max(values) > 0.6)
+    return all(seen)
 
 
-def _sampling_imitation(ways: set[str], case: SamplingCase) -> list[float]:
-    """The distribution by the rules, wrong in the given ways."""
-    warmth = 1.0 if case.temperature is None else case.temperature
-    choosing = {"ignored": 1.0, "multiplied": 1 / warmth, "twice": warmth**2, "after_cut": 1.0}
-    ending = {"ignored": 1.0, "multiplied": 1 / warmth, "twice": warmth**2, "only_for_cut": 1.0}
-    chosen_at = next((choosing[way] for way in ways if way in choosing), warmth)
-    made_at = next((ending[way] for way in ways if way in ending), warmth)
-    whole = _sampling_softmax(case.logits, chosen_at)
-    ranked = sorted(range(len(whole)), key=lambda token: (-case.logits[token], token))
-    if "higher_ids" in ways:
-        ranked = sorted(range(len(whole)), key=lambda token: (-case.logits[token], -token))
-    kept = _sampling_wrong_p(ways, case, _sampling_wrong_k(ways, case, ranked), whole)
-    final = _sampling_softmax(case.logits, made_at)
-    total = 1.0 if "not_renormalised" in ways else sum(final[token] for token in kept) or 1.0
-    probs = [final[token] / total if token in kept else 0.0 for token in range(len(final))]
-    if "softmax_again" in ways:
-        probs = _sampling_softmax(probs, 1.0)
-    return sorted(probs, reverse=True) if "sorted_order" in ways else probs
+def _sampling_written(distribution: Callable[..., Any], case: SamplingCase) -> bool:
+    """Whether the call writes into the caller's list."""
+    logits = list(case.logits)
+    distribution(logits, **case.keywords)
+    return logits != list(case.logits)
 
 
-def _sampling_softmax(logits: Any, temperature: float) -> list[float]:
-    top = max(logits)
-    parts = [math.exp((logit - top) / temperature) for logit in logits]
-    total = sum(parts)
-    return [part / total for part in parts]
+def _sampling_overwritten(distribution: Callable[..., Any]) -> bool:
+    """Whether a later call changes what an earlier one returned."""
+    first = distribution([0.5, 1.5, 0.0])
+    kept = [float(value) for value in first]
+    distribution([2.5, 0.5, 1.0])
+    return [float(value) for value in first] != kept
 
 
-def _sampling_wrong_k(ways: set[str], case: SamplingCase, ranked: list[int]) -> list[int]:
-    k = case.top_k
-    if k is None or "k_ignored" in ways:
-        return ranked
-    if "ties_kept" in ways:
-        least = case.logits[ranked[min(k, len(ranked)) - 1]]
-        return [token for token in ranked if case.logits[token] >= least]
-    return ranked[: k + 1] if "one_more" in ways else ranked[:k]
-
-
-def _sampling_wrong_p(
-    ways: set[str], case: SamplingCase, ranked: list[int], whole: list[float]
-) -> list[int]:
-    if case.top_p is None or case.top_p == 1 or "p_ignored" in ways:
-        return ranked
-    total = 1.0 if "whole_mass" in ways else sum(whole[token] for token in ranked)
-    kept, mass = [], 0.0
-    for token in sorted(ranked) if "p_first" in ways else ranked:
-        share = whole[token] / total
-        past = mass > case.top_p if "one_past" in ways else mass >= case.top_p
-        if past or ("crossing_dropped" in ways and kept and mass + share > case.top_p):
-            break
-        kept.append(token)
-        mass += share
-    return kept
+def _sampling_accepted(distribution: Callable[..., Any], case: SamplingCase) -> bool:
+    """Whether a bad argument passes as far as any answer, or any error but the right ones."""
+    try:
+        distribution(list(case.logits), **case.keywords)
+    except (ValueError, TypeError):
+        return False
+    except Exception:
+        return True
+    return True

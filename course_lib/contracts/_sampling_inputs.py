@@ -17,12 +17,11 @@ def sampling_ties() -> list[SamplingCase]:
 
 
 def sampling_boundaries() -> list[SamplingCase]:
-    """Probabilities that are powers of two, so that every sum is exact."""
-    two, equal = math.log(2.0), (0.0, 0.0, 0.0, 0.0)
+    """Equal logits, two, four or eight of them, so that every sum is a power of two's multiple."""
+    equal, far = (0.0, 0.0, 0.0, 0.0), (-900.0, 0.0, -901.0, 0.0)
     cases = [SamplingCase(equal, top_p=p) for p in (0.25, 0.5, 0.75)]
-    cases += [SamplingCase((two, 0.0, 0.0), top_p=p) for p in (0.5, 0.75)]
     cases += [SamplingCase((0.0,) * 8, top_p=p) for p in (0.125, 0.5, 0.625)]
-    return [*cases, SamplingCase((0.0, 0.0), top_p=0.5)]
+    return [*cases, SamplingCase((0.0, 0.0), top_p=0.5), SamplingCase(far, top_p=0.5)]
 
 
 def sampling_orders() -> list[SamplingCase]:
@@ -36,7 +35,7 @@ def sampling_orders() -> list[SamplingCase]:
 
 
 def sampling_extremes() -> list[SamplingCase]:
-    """Logits in the thousands and a temperature that makes them so."""
+    """Logits in the thousands and beyond, and a temperature that makes them so."""
     cases = [SamplingCase(logits) for logits in ((1000.0, 999.0, 998.0), (-1000.0, -1001.0))]
     cases += [
         SamplingCase((5000.0, 4999.0, 0.0, -5000.0), 2.0),
@@ -44,6 +43,9 @@ def sampling_extremes() -> list[SamplingCase]:
         SamplingCase((3.0, 2.0, 1.0), 1e-3),
         SamplingCase((12000.0, 11999.0, 11998.0, -12000.0), 1.0, 2, 0.6),
         SamplingCase((100.0, -100.0, 99.0), 0.1, 2),
+        SamplingCase((-12000.0, -12001.0, -12003.0), 1.0, 1),
+        SamplingCase((-12000.0, -12001.0, -12003.0), 1.0, None, 0.8),
+        SamplingCase((-3e9, -3e9 - 256.0, -3e9 - 512.0), 256.0, 2),  # below any usual fill
     ]
     return cases
 

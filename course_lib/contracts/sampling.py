@@ -133,6 +133,7 @@ def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     warmths = (0.5, 2.0, 0.1, 10.0)
     warm = [SamplingCase(logits, warmth) for logits in (four, mixed) for warmth in warmths]
     warm += [SamplingCase((0.0, 1e-6, 3e-6), 1e-6), SamplingCase((0.0, 1e6, 3e6), 1e6)]
+    warm.append(SamplingCase((0.0, 1e-12, 3e-12), 1e-12))
     yield hold("temperature", cases=warm)
     counts = [SamplingCase(mixed, top_k=k) for k in range(1, 6)]
     yield hold("top_k", cases=[*counts, SamplingCase((1.5,), top_k=1)])

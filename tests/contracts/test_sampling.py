@@ -1,24 +1,18 @@
 """The contract of the sampling distribution accepts what is right and refuses what is wrong."""
 
-import functools
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from course_lib import text
 from course_lib.contracts import ContractViolation, check_sampling_contract
 from course_lib.contracts import _sampling_case as cases
 from course_lib.contracts._sampling_case import SamplingCase
-from course_lib.sampling import token_distribution
+from course_lib.mistakes.sampling import SAMPLING_MISTAKES
 
-from .samplers import RIGHT_SAMPLERS, WRONG_SAMPLERS, by_sets
-
-CLAUSES = [
-    *("result_form", "arguments_unchanged", "repeatable", "softmax", "temperature", "top_k"),
-    *("top_k_ties", "top_p", "exact_boundaries", "top_p_ends", "temperature_first"),
-    *("top_k_then_top_p", "extreme_logits", "large_vocabulary", "bad_arguments"),
-]
-ONE_FOR_EACH_CLAUSE = {clause: name for name, (_, clause) in WRONG_SAMPLERS.items()}
+from .trial import verdict
+from .variants_sampling import WRONG, by_sets, checked, distribution_with
 
 
 def violation(distribution):
@@ -27,82 +21,103 @@ def violation(distribution):
     return caught.value
 
 
-@functools.cache
-def refused(name):
-    """The English violation of a wrong variant, worked out once for all the tests that read it."""
-    return violation(WRONG_SAMPLERS[name][0])
-
-
-@pytest.mark.parametrize("distribution", RIGHT_SAMPLERS, ids=lambda f: f.__name__)
-def test_right_distributions_written_differently_are_accepted(distribution):
-    assert check_sampling_contract(distribution).attempted
-
-
-def test_the_courses_own_distribution_is_accepted_on_every_clause():
-    report = check_sampling_contract(token_distribution)
-    assert [clause.name for clause in report.clauses] == CLAUSES
+def test_the_figures_are_the_largest_errors():
+    report = verdict("sampling", "right", "the course's own").report
+    assert set(report) == {
+        *("probability_max_error", "temperature_max_error", "top_k_max_error", "top_p_max_error")
+    }
     assert max(report.values()) < 1e-12
 
 
-def assert_fits_a_screen(caught):
-    lines = str(caught).split("\n")
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 84
-
-
-@pytest.mark.parametrize("name", WRONG_SAMPLERS)
-def test_wrong_distributions_are_refused_by_the_right_clause(name):
-    assert refused(name).clause == WRONG_SAMPLERS[name][1]
-    assert_fits_a_screen(refused(name))
+@pytest.mark.parametrize(
+    ("name", "mistake"),
+    [
+        ("temperature ignored", "temperature_ignored"),
+        ("temperature multiplied", "temperature_multiplied"),
+        ("temperature twice", "temperature_twice"),
+        ("temperature clamped", "temperature_clamped"),
+        ("temperature after top-p", "temperature_after_filters"),
+        ("k + 1 kept", "one_more_kept"),
+        ("k - 1 kept", "one_less_kept"),
+        ("least likely kept", "least_likely_kept"),
+        ("top_k ignored", "top_k_ignored"),
+        ("ties kept", "ties_kept"),
+        ("higher ids kept", "higher_ids_kept"),
+        ("crossing token dropped", "crossing_dropped"),
+        ("one token past p", "extra_on_equality"),
+        ("top_p ignored", "top_p_ignored"),
+        ("p = 1 filters", "p_one_filters"),
+        ("p = 1 is greedy", "p_one_is_greedy"),
+        ("top_p before top_k", "top_p_of_whole_mass"),
+        ("p of the whole mass", "top_p_of_whole_mass"),
+        ("not renormalised", "not_renormalised"),
+        ("softmax again", "softmax_again"),
+        ("sorted output", "sorted_result"),
+        ("list sorted", "logits_sorted_in_place"),
+        ("list divided", "logits_divided_in_place"),
+        ("exp without the maximum", "no_maximum_subtracted"),
+        ("one list for all", "one_list_for_all"),
+        ("k cut to V", "top_k_over_v_accepted"),
+    ],
+)
+def test_a_mistake_written_by_another_hand_has_the_same_name(name, mistake):
+    assert verdict("sampling", "wrong", name).violation.mistakes == (mistake,)
 
 
 @pytest.mark.parametrize(
-    "name", {clause: name for name, (_, clause) in WRONG_SAMPLERS.items()}.values()
+    "name",
+    [
+        *("log-probabilities", "noise", "temperature kept", "survivors only", "nested"),
+        *("NaN where tokens tie", "TypeError for the temperature", "first hundred only"),
+        *("tiny instead of zero", "one token more", "ties in any order"),
+    ],
 )
-def test_russian_messages_fit_a_screen_too(name, monkeypatch):
-    monkeypatch.setattr(text, "LANGUAGE", "ru")
-    assert_fits_a_screen(violation(WRONG_SAMPLERS[name][0]))
+def test_an_unknown_bug_gets_no_name(name):
+    assert verdict("sampling", "wrong", name).violation.mistakes == ()
 
 
-def test_every_clause_is_the_one_that_refuses_some_wrong_distribution():
-    assert {clause for _, clause in WRONG_SAMPLERS.values()} == set(CLAUSES)
+def test_without_any_check_the_main_mistake_is_still_named():
+    bare = distribution_with(
+        check=lambda *arguments: None, cut_k=lambda ranked, k, logits: ranked[: k + 1]
+    )
+    assert violation(bare).mistakes[0] == "one_more_kept"
+
+
+def test_two_mistakes_at_once_are_both_named():
+    both = distribution_with(
+        warm=lambda z, t: z * t, cut_k=lambda ranked, k, logits: ranked[: k + 1]
+    )
+    assert violation(both).mistakes == ("temperature_multiplied", "one_more_kept")
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("temperature ignored", "the temperature were ignored"),
-        ("temperature multiplied", "multiplied by the temperature"),
-        ("temperature twice", "divided by the temperature twice"),
-        ("temperature after top-p", "the nucleus was chosen at temperature 1"),
-        ("k + 1 kept", "k + 1 tokens were kept"),
-        ("ties kept", "every token that ties with the k-th were kept"),
-        ("higher ids kept", "the higher ids were kept"),
-        ("crossing token dropped", "the token that crosses top_p were dropped"),
-        ("one token past p", "when the sum equals top_p exactly"),
-        ("top_p before top_k", "measured on the whole distribution"),
-        ("not renormalised", "the survivors were not renormalised"),
-        ("sorted output", "came back sorted"),
         ("exp without the maximum", "it raised OverflowError"),
         ("one list for all", "changed the list that an earlier call had returned"),
+        ("not renormalised", "the probabilities sum to 0."),
+        ("ties kept", "tokens with a probability: 3; right: 2"),
     ],
 )
-def test_the_diagnosis_states_what_was_measured(name, words):
-    assert words in refused(name).diagnosis
+def test_the_facts_are_told_in_words(name, words):
+    assert words in verdict("sampling", "wrong", name).violation.diagnosis
 
 
 def test_the_failing_call_is_cut_down_and_shows_the_fault_again():
-    distribution, _ = WRONG_SAMPLERS["ties kept"]
+    distribution, _ = WRONG["ties kept"]
     given = violation(distribution).failing_input
     assert given == {"logits": [3.0, 3.0, 3.0], "top_k": 2}
     assert distribution(**given) != by_sets(**given)
 
 
-def test_a_stub_is_not_attempted():
-    def stub(logits, temperature=1.0, top_k=None, top_p=None):
-        raise NotImplementedError
+def test_an_error_of_the_candidate_is_chained():
+    def distribution(logits, temperature=1.0, top_k=None, top_p=None):
+        checked(logits, temperature, top_k, top_p)
+        return by_sets(logits, temperature, top_k, top_p if top_k != 2 else 1 / (top_k - 2))
 
-    assert str(check_sampling_contract(stub)) == "○ check_sampling_contract: not attempted"
+    caught = violation(distribution)
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert caught.mistakes == ()
 
 
 def test_something_that_is_no_function_is_an_error_at_the_door():
@@ -122,3 +137,19 @@ def test_references_that_disagree_stop_the_contract(monkeypatch):
     monkeypatch.setattr(cases, "sampling_by_library", lambda case: [0.0] * len(case.logits))
     with pytest.raises(RuntimeError, match="two references for sampling disagree"):
         check_sampling_contract(by_sets)
+
+
+SOUND = ["temperature_twice", "one_more_kept", "ties_kept", "crossing_dropped", "min_p_instead"]
+LOGITS = st.lists(st.integers(-40, 40).map(lambda n: n / 4), min_size=1, max_size=9)
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(LOGITS, st.sampled_from([0.3, 1.0, 2.5]), st.sampled_from(SOUND), st.data())
+def test_a_mistaken_filter_still_gives_a_distribution(logits, temperature, name, data):
+    mistake = next(mistake for mistake in SAMPLING_MISTAKES if mistake.name == name)
+    top_k = data.draw(st.one_of(st.none(), st.integers(1, len(logits))))
+    top_p = data.draw(st.one_of(st.none(), st.sampled_from([0.1, 0.5, 0.9, 1.0])))
+    probs = mistake.make()(logits, temperature, top_k, top_p)
+    assert len(probs) == len(logits)
+    assert math.fsum(probs) == pytest.approx(1.0)
+    assert min(probs) >= 0

@@ -1,11 +1,30 @@
-"""Sampling distributions, right and wrong, with the clause for each wrong one."""
+"""Sampling distributions, right and wrong, beyond the catalogue."""
 
+import bisect
 import heapq
 import math
+from decimal import Decimal, localcontext
 from itertools import accumulate
 
 import numpy as np
 import torch
+
+from course_lib.contracts import check_sampling_contract
+from course_lib.mistakes.sampling import SAMPLING_MISTAKES
+from course_lib.sampling import token_distribution
+
+from .trial import Fresh
+
+CHECK, CATALOGUE = check_sampling_contract, SAMPLING_MISTAKES
+CLAUSES = [
+    *("result_form", "arguments_unchanged", "repeatable", "softmax", "temperature", "top_k"),
+    *("top_k_ties", "top_p", "exact_boundaries", "top_p_ends", "temperature_first"),
+    *("top_k_then_top_p", "extreme_logits", "large_vocabulary", "bad_arguments"),
+]
+
+
+def STUB(logits, temperature=1.0, top_k=None, top_p=None):
+    raise NotImplementedError
 
 
 def checked(logits, temperature, top_k, top_p):
@@ -86,10 +105,82 @@ def by_logsumexp(logits, temperature=1.0, top_k=None, top_p=None):
     return tuple(math.exp(final[i]) if i in final else 0.0 for i in range(len(logits)))
 
 
-RIGHT_SAMPLERS = (by_sets, by_torch, in_float32, by_numpy, by_logsumexp)
+def by_decimal(logits, temperature=1.0, top_k=None, top_p=None):
+    """Forty digits, and a bisection among the running sums."""
+    checked(logits, temperature, top_k, top_p)
+    with localcontext() as context:
+        context.prec = 40
+        top = max(logits)
+        parts = [((Decimal(z) - Decimal(top)) / Decimal(temperature)).exp() for z in logits]
+        ranked = sorted(range(len(parts)), key=lambda i: (-parts[i], i))
+        kept = ranked if top_k is None else ranked[:top_k]
+        if top_p is not None and top_p < 1:
+            total = sum(parts[i] for i in kept)
+            sums = [float(each / total) for each in accumulate(parts[i] for i in kept)]
+            kept = kept[: bisect.bisect_left(sums, top_p) + 1]
+        total = sum(parts[i] for i in kept)
+        probs = [Decimal(0)] * len(parts)
+        for i in kept:
+            probs[i] = parts[i] / total
+    return probs
 
 
-def sampler_with(
+def as_a_tensor(logits, temperature=1.0, top_k=None, top_p=None):
+    """Masks of kept tokens instead of a scatter; a tensor comes back."""
+    checked(logits, temperature, top_k, top_p)
+    z = torch.tensor(logits, dtype=torch.float64)
+    ids = torch.arange(len(z))
+    above = (z > z[:, None]) | ((z == z[:, None]) & (ids < ids[:, None]))
+    place = above.sum(-1)
+    keep = place < (len(z) if top_k is None else top_k)
+    mass = torch.exp((z - z.max()) / temperature) * keep
+    if top_p is not None and top_p != 1:
+        shares = mass / mass.sum()
+        order = place.argsort()
+        before = torch.zeros_like(shares)
+        before[order[1:]] = shares[order].cumsum(0)[:-1]
+        mass = mass * (before < top_p)
+    return mass / mass.sum()
+
+
+def one_by_one(logits, temperature=1.0, top_k=None, top_p=None):
+    """Take the likeliest token again and again, until k or p is reached."""
+    checked(logits, temperature, top_k, top_p)
+    top, left, mass = max(logits), list(range(len(logits))), {}
+    count = len(left) if top_k is None else top_k
+    for _ in range(count):
+        best = left[0]
+        for i in left:
+            if logits[i] > logits[best]:
+                best = i
+        left.remove(best)
+        mass[best] = math.exp((logits[best] - top) / temperature)
+    total, kept = sum(mass.values()), {}
+    for i, part in mass.items():
+        if top_p is not None and top_p < 1 and sum(kept.values()) >= top_p * total:
+            break
+        kept[i] = part
+    total = sum(kept.values())
+    return [kept[i] / total if i in kept else 0.0 for i in range(len(logits))]
+
+
+def filters_of_filters(logits, temperature=1.0, top_k=None, top_p=None):
+    """Logits through three warpers in a row; what is removed is -inf in between."""
+    checked(logits, temperature, top_k, top_p)
+    z = np.array(logits, dtype=np.longdouble)
+    if top_k is not None:
+        kth = sorted(((-value, i) for i, value in enumerate(z)))[top_k - 1]
+        z = np.array([v if (-v, i) <= kth else -np.inf for i, v in enumerate(z)])
+    z = (z - z.max()) / temperature
+    if top_p is not None and top_p < 1:
+        order = np.lexsort((np.arange(len(z)), -z))
+        probs = np.exp(z[order]) / np.exp(z).sum()
+        cut = order[1:][np.cumsum(probs)[:-1] >= top_p]
+        z[cut] = -np.inf
+    return np.exp(z) / np.exp(z).sum()
+
+
+def distribution_with(
     *,
     check=checked,
     warm=lambda z, t: z / t,
@@ -268,36 +359,48 @@ def type_errors(logits, temperature=1.0, top_k=None, top_p=None):
     return by_sets(logits, temperature, top_k, top_p)
 
 
-WRONG_SAMPLERS = {
-    "temperature ignored": (sampler_with(warm=lambda z, t: z), "temperature"),
-    "temperature multiplied": (sampler_with(warm=lambda z, t: z * t), "temperature"),
-    "temperature twice": (sampler_with(warm=lambda z, t: z / t / t), "temperature"),
+RIGHT = {
+    "the course's own": token_distribution,
+    "by sets": by_sets,
+    "by torch": by_torch,
+    "in float32": in_float32,
+    "by numpy": by_numpy,
+    "by logsumexp and a heap": by_logsumexp,
+    "by decimals": by_decimal,
+    "as a tensor": as_a_tensor,
+    "one by one": one_by_one,
+    "filters of filters": filters_of_filters,
+}
+WRONG = {
+    "temperature ignored": (distribution_with(warm=lambda z, t: z), "temperature"),
+    "temperature multiplied": (distribution_with(warm=lambda z, t: z * t), "temperature"),
+    "temperature twice": (distribution_with(warm=lambda z, t: z / t / t), "temperature"),
     "temperature clamped": (clamped_temperature, "temperature"),
-    "temperature after top-p": (sampler_with(late=True), "temperature_first"),
-    "k + 1 kept": (sampler_with(cut_k=lambda r, k, z: r[: k + 1]), "top_k"),
-    "k - 1 kept": (sampler_with(cut_k=lambda r, k, z: r[: max(k - 1, 1)]), "top_k"),
-    "least likely kept": (sampler_with(cut_k=lambda r, k, z: r[-k:]), "top_k"),
-    "top_k ignored": (sampler_with(cut_k=lambda r, k, z: r), "top_k"),
-    "ties kept": (sampler_with(cut_k=ties_kept), "top_k_ties"),
-    "higher ids kept": (sampler_with(rank=lambda i, z: (-z, -i)), "top_k_ties"),
+    "temperature after top-p": (distribution_with(late=True), "temperature_first"),
+    "k + 1 kept": (distribution_with(cut_k=lambda r, k, z: r[: k + 1]), "top_k"),
+    "k - 1 kept": (distribution_with(cut_k=lambda r, k, z: r[: max(k - 1, 1)]), "top_k"),
+    "least likely kept": (distribution_with(cut_k=lambda r, k, z: r[-k:]), "top_k"),
+    "top_k ignored": (distribution_with(cut_k=lambda r, k, z: r), "top_k"),
+    "ties kept": (distribution_with(cut_k=ties_kept), "top_k_ties"),
+    "higher ids kept": (distribution_with(rank=lambda i, z: (-z, -i)), "top_k_ties"),
     "crossing token dropped": (drops_the_crossing, "top_p"),
-    "one token past p": (sampler_with(enough=lambda mass, p: mass > p), "exact_boundaries"),
-    "one token more": (sampler_with(enough=lambda mass, p: mass >= p + 0.2), "top_p"),
-    "top_p ignored": (sampler_with(whole=lambda p: True), "top_p"),
-    "p = 1 filters": (sampler_with(whole=lambda p: False), "top_p_ends"),
+    "one token past p": (distribution_with(enough=lambda mass, p: mass > p), "exact_boundaries"),
+    "one token more": (distribution_with(enough=lambda mass, p: mass >= p + 0.2), "top_p"),
+    "top_p ignored": (distribution_with(whole=lambda p: True), "top_p"),
+    "p = 1 filters": (distribution_with(whole=lambda p: False), "top_p_ends"),
     "p = 1 is greedy": (
-        sampler_with(enough=lambda m, p: m > 0 and m >= p % 1, whole=lambda p: False),
+        distribution_with(enough=lambda m, p: m > 0 and m >= p % 1, whole=lambda p: False),
         "top_p_ends",
     ),
-    "top_p before top_k": (sampler_with(order="p then k"), "top_k_then_top_p"),
-    "p of the whole mass": (sampler_with(measure="all"), "top_k_then_top_p"),
+    "top_p before top_k": (distribution_with(order="p then k"), "top_k_then_top_p"),
+    "p of the whole mass": (distribution_with(measure="all"), "top_k_then_top_p"),
     "not renormalised": (unnormalised, "top_k"),
     "tiny instead of zero": (tiny_instead_of_zero, "top_k"),
-    "softmax again": (sampler_with(finish=lambda probs: by_sets(probs)), "softmax"),
-    "sorted output": (sampler_with(finish=lambda p: sorted(p, reverse=True)), "softmax"),
-    "survivors only": (sampler_with(finish=lambda p: [x for x in p if x]), "result_form"),
+    "softmax again": (distribution_with(finish=lambda probs: by_sets(probs)), "softmax"),
+    "sorted output": (distribution_with(finish=lambda p: sorted(p, reverse=True)), "softmax"),
+    "survivors only": (distribution_with(finish=lambda p: [x for x in p if x]), "result_form"),
     "log-probabilities": (
-        sampler_with(finish=lambda p: [math.log(x) if x else -1e9 for x in p]),
+        distribution_with(finish=lambda p: [math.log(x) if x else -1e9 for x in p]),
         "softmax",
     ),
     "NaN where tokens tie": (
@@ -307,18 +410,95 @@ WRONG_SAMPLERS = {
         ],
         "result_form",
     ),
-    "nested": (sampler_with(finish=lambda p: [p]), "result_form"),
-    "no result": (sampler_with(finish=lambda p: None), "result_form"),
+    "nested": (distribution_with(finish=lambda p: [p]), "result_form"),
+    "no result": (distribution_with(finish=lambda p: None), "result_form"),
     "exp without the maximum": (no_maximum, "extreme_logits"),
     "list sorted": (sorts_the_callers_list, "arguments_unchanged"),
     "list divided": (divides_the_callers_list, "arguments_unchanged"),
-    "one list for all": (one_list(), "repeatable"),
-    "noise": (noisy(), "repeatable"),
-    "temperature kept": (temperature_kept(), "repeatable"),
+    "one list for all": (Fresh(one_list), "repeatable"),
+    "noise": (Fresh(noisy), "repeatable"),
+    "temperature kept": (Fresh(temperature_kept), "repeatable"),
     "ties in any order": (unstable_order, "large_vocabulary"),
     "first hundred only": (first_hundred, "large_vocabulary"),
-    "any logits": (sampler_with(check=lax(logits=True)), "bad_arguments"),
+    "any logits": (distribution_with(check=lax(logits=True)), "bad_arguments"),
     "k cut to V": (k_clamped, "bad_arguments"),
-    "any p": (sampler_with(check=lax(top_p=True)), "bad_arguments"),
+    "any p": (distribution_with(check=lax(top_p=True)), "bad_arguments"),
     "TypeError for the temperature": (type_errors, "bad_arguments"),
+}
+MISTAKES = {
+    "temperature_ignored": "temperature",
+    "temperature_multiplied": "temperature",
+    "temperature_twice": "temperature",
+    "temperature_after_filters": "temperature_first",
+    "temperature_only_for_filters": "temperature",
+    "temperature_on_probabilities": "softmax",
+    "temperature_clamped": "temperature",
+    "one_more_kept": "top_k",
+    "one_less_kept": "top_k",
+    "top_k_ignored": "top_k",
+    "top_k_ignored_with_top_p": "top_p_ends",
+    "least_likely_kept": "top_k",
+    "ties_kept": "top_k_ties",
+    "top_k_higher_ids": "top_k_ties",
+    "higher_ids_kept": "top_k_ties",
+    "top_p_higher_ids": "top_p",
+    "top_p_ties_kept": "top_p",
+    "crossing_dropped": "top_p",
+    "extra_on_equality": "exact_boundaries",
+    "one_past_crossing": "top_p",
+    "top_p_ignored": "top_p",
+    "top_p_ignored_with_top_k": "top_k_then_top_p",
+    "top_p_of_whole_mass": "top_k_then_top_p",
+    "top_p_in_id_order": "top_p",
+    "top_p_from_the_tail": "top_p",
+    "top_p_complement": "top_p",
+    "min_p_instead": "top_p",
+    "p_one_filters": "top_p_ends",
+    "p_one_is_greedy": "top_p_ends",
+    "tiny_p_leaves_nothing": "top_p_ends",
+    "not_renormalised": "top_k",
+    "softmax_again": "softmax",
+    "sorted_result": "softmax",
+    "removed_filled_with_1e_10": "top_k",
+    "removed_filled_with_minus_1e4": "extreme_logits",
+    "removed_filled_with_minus_1e9": "extreme_logits",
+    "no_maximum_subtracted": "extreme_logits",
+    "logits_divided_in_place": "arguments_unchanged",
+    "logits_erased_in_place": "arguments_unchanged",
+    "logits_sorted_in_place": "arguments_unchanged",
+    "one_list_for_all": "repeatable",
+    "nothing_checked": "bad_arguments",
+    "temperature_unchecked": "bad_arguments",
+    "zero_temperature_accepted": "bad_arguments",
+    "negative_temperature_accepted": "bad_arguments",
+    "top_k_over_v_accepted": "bad_arguments",
+    "top_k_zero_accepted": "bad_arguments",
+    "top_k_below_one_accepted": "bad_arguments",
+    "top_k_unchecked": "bad_arguments",
+    "top_p_over_one_accepted": "bad_arguments",
+    "top_p_below_zero_accepted": "bad_arguments",
+    "top_p_unchecked": "bad_arguments",
+    "nan_logits_accepted": "bad_arguments",
+    "infinite_logits_accepted": "bad_arguments",
+    "minus_infinite_logits_accepted": "bad_arguments",
+    "non_finite_logits_accepted": "bad_arguments",
+    "empty_logits_accepted": "bad_arguments",
+}
+MUTATED = [by_sets, by_torch, by_numpy, one_by_one]
+EQUIVALENT = {
+    "by_sets:9 call dropped: list(accumulate((mass[i] / total for i in ranked)))": "read once",
+    "by_sets:12 call dropped: set(ranked)": "the same members",
+    "by_numpy:3 no dtype=: np.asarray(logits, dtype=np.float64)": "floats come as float64 anyway",
+    "by_numpy:9 no side=: np.searchsorted(np.cumsum(probs[order]), top_p, side='left')": "default",
+    "by_numpy:9 call dropped: int(np.searchsorted(np.cumsum(probs[order]), top_p, side='left'))": (
+        "numpy's integers count too"
+    ),
+    "by_torch:8 -1: 0": "one axis",
+    "by_torch:9 -1: 0": "one axis",
+    "by_torch:11 -1: 0": "one axis",
+    "by_torch:11 -1: 0 (2)": "one axis",
+    "by_torch:10 masked_fill_: values.masked_fill": "values are its own copy",
+    "by_torch:11 ones: torch.zeros": "every place is written: order holds all the ids",
+    "by_torch:11 method dropped: torch.zeros(len(logits), dtype=dtype)"
+    ".scatter(0, order, values.softmax(0)).tolist()": "a tensor of numbers is accepted",
 }
