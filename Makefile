@@ -37,10 +37,10 @@ reference: ## compute the reference numbers again, in floats and in 50 digits
 figures: ## execute the notebooks and write their figures to figures/
 	@$(COURSE) -m course_build.figures
 
-clean: ## remove build/ and caches
+clean: ## remove build/, *.egg-info and caches
 	@find . -path ./.venv -prune -o \
 		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -print -exec rm -rf {} +
-	@for path in build $(CACHES); do \
+	@for path in build *.egg-info $(CACHES); do \
 		if [ -e "$$path" ]; then rm -rf "$$path" && echo "./$$path"; fi; done
 	@echo "removed what is listed above; the environment .venv stays (make clean-all)"
 

@@ -12,6 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from course_lib.contracts import _runner_process
+from course_lib.contracts._runner_task import read_task
+from course_lib.contracts.runner import judge_candidate
+
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "course_lib.contracts"]
 posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals are POSIX's")
@@ -137,8 +141,18 @@ def write_candidates(folder):
     return file, left
 
 
-def alive(left):
-    """The processes that candidates left running, by the names of their files."""
+def alive(left, patience=0.0):
+    """The processes that candidates left running, by the names of their files.
+
+    Patience is for what a killed process still has to do in the kernel.
+    """
+    deadline = time.monotonic() + patience
+    while (found := running(left)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def running(left):
     found = {}
     for path in left.iterdir():
         pid = int(path.name.rpartition("-")[2])
@@ -264,4 +278,18 @@ def test_stopping_the_command_ends_its_candidates(tmp_path, how):
         assert alive(left) == {}  # already, when the command is back
     psutil.wait_procs(family, timeout=20)
     assert [p for p in family if p.is_running()] == []
-    assert alive(left) == {}
+    assert alive(left, patience=20.0) == {}
+
+
+def test_a_guard_that_is_brought_to_a_halt_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner_process, "GUARD_START", 0.0)
+    monkeypatch.setattr(_runner_process, "GUARD_GRACE", 0.0)
+    file, left = write_candidates(tmp_path)
+    with file.open("a", encoding="utf-8") as text:
+        text.write(
+            "\ndef f(*sizes):\n    os.kill(os.getppid(), signal.SIGSTOP)\n    leave('late')\n"
+        )
+    told = judge_candidate(read_task("causal_mask", f"{file}:f", timeout=8.0))
+    assert told["verdict"] == "not_runnable"
+    assert told["reason"].endswith("ended from outside: SIGKILL")
+    assert alive(left, patience=5.0) == {}

@@ -3,8 +3,11 @@
 import json
 import math
 import numbers
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 _PLAIN_DEPTH = 8
 _PLAIN_SIZE = 4096  # numbers of an array that are written out; beyond, its shape alone
@@ -16,6 +19,8 @@ def plain_json(value: Any, depth: int = _PLAIN_DEPTH) -> Any:
     NaN and infinities become "nan", "inf" and "-inf"; an array becomes an object with dtype, shape
     and values (null where there are more than 4096); what is left becomes its repr, cut.
     """
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -65,5 +70,9 @@ def json_line(value: Any) -> str:
 
 def printable(text: str) -> str:
     """Take out what would move a terminal's cursor or colour the lines after it."""
-    kept = (letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+    steering = ("Cc", "Cf", "Cs")  # control, format, surrogate
+    kept = (
+        "\ufffd" if unicodedata.category(letter) in steering and letter not in "\n\t" else letter
+        for letter in text
+    )
     return "".join(kept)

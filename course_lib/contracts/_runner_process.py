@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from course_lib.contracts._runner_plain import plain_json, printable
 from course_lib.contracts._runner_task import CandidateTask
 from course_lib.contracts._runner_texts import runner_says
 
+GUARD_GRACE = 30.0  # seconds for a guard to tidy up and answer, beyond the candidate's limits
 _RUNNER_GUARDS: set[subprocess.Popen] = set()  # those at work now, to be stopped on Ctrl-C
+_RUNNER_STOPPING = threading.Event()
 _GUARD_CODE = "import sys; sys.path.append(sys.argv[1]); from _runner_guard import guard; guard()"
 
 
@@ -38,8 +41,14 @@ def judged_apart(task: CandidateTask) -> dict[str, Any]:
     return plain_json({**named, **told, **({"printed": printed} if printed else {})})
 
 
+def admit_guards() -> None:
+    """Let guards start again after `stop_guards`."""
+    _RUNNER_STOPPING.clear()
+
+
 def stop_guards() -> None:
-    """Let every guard at work end its candidate and leave."""
+    """Let every guard at work, and any that is starting now, end its candidate and leave."""
+    _RUNNER_STOPPING.set()
     for guard in list(_RUNNER_GUARDS):
         with contextlib.suppress(OSError):
             guard.stdin.close()
@@ -64,13 +73,19 @@ def _ask_guard(task: CandidateTask) -> dict[str, Any]:
         start_new_session=True,  # Ctrl-C is for the command, which then tells the guards
     )
     _RUNNER_GUARDS.add(guard)
+    late = threading.Timer(GUARD_START + task.timeout + GUARD_GRACE, guard.kill)
+    late.daemon = True
+    late.start()
     try:
         with contextlib.suppress(OSError, ValueError):  # gone already, or stopped
             guard.stdin.write(json.dumps(order).encode() + b"\n")
             guard.stdin.flush()
+            if _RUNNER_STOPPING.is_set():
+                guard.stdin.close()
         answer = guard.stdout.read()
         guard.wait()
     finally:
+        late.cancel()
         with contextlib.suppress(OSError):
             guard.stdin.close()
         guard.stdout.close()

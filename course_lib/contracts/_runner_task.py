@@ -87,8 +87,10 @@ def read_task(contract: str, candidate: str, **options: Any) -> CandidateTask:
 
 
 def _file_trouble(error: Exception, language: str) -> str:
-    kinds = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
+    if isinstance(error, SyntaxError | UnicodeDecodeError):
+        return runner_says(language, "encoding")
     kind = type(error).__name__
+    kinds = ("FileNotFoundError", "IsADirectoryError", "PermissionError")
     return runner_says(language, kind) if kind in kinds else str(error)
 
 

@@ -51,7 +51,10 @@ RUNNER_TEXTS = {
     "FileNotFoundError": {"en": "no such file", "ru": "такого файла нет"},
     "IsADirectoryError": {"en": "it is a folder", "ru": "это папка"},
     "PermissionError": {"en": "no permission", "ru": "нет прав на чтение"},
-    "UnicodeDecodeError": {"en": "it is not text in UTF-8", "ru": "это не текст в UTF-8"},
+    "encoding": {
+        "en": "neither UTF-8 nor a declared encoding",
+        "ru": "это не UTF-8, и кодировка не указана",
+    },
     "no_function": {
         "en": "{file} defines no {name}; it defines: {known}",
         "ru": "в файле {file} нет {name}; в нём есть: {known}",

@@ -28,7 +28,7 @@ from course_lib.contracts._runner_command import (
     show_summary,
     show_verdict,
 )
-from course_lib.contracts._runner_process import judged_apart, stop_guards
+from course_lib.contracts._runner_process import admit_guards, judged_apart, stop_guards
 from course_lib.contracts._runner_task import CandidateTask
 from course_lib.contracts._runner_texts import runner_says
 
@@ -111,10 +111,10 @@ def _runner_executor(command: Command) -> Iterator[Executor]:
         with client:
             yield client.get_executor()
         return
-    executor = ThreadPoolExecutor(command.jobs)
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        stop_guards()
-        executor.shutdown(wait=True)
+    admit_guards()
+    with ThreadPoolExecutor(command.jobs) as executor:
+        try:
+            yield executor
+        except BaseException:
+            stop_guards()
+            raise
