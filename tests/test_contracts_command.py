@@ -20,9 +20,9 @@ import torch
 from course_lib import contracts
 from course_lib.contracts._runner_command import exit_code
 from course_lib.contracts._runner_plain import json_line, plain_json, printable
-from course_lib.contracts._runner_task import known_contracts, read_task
+from course_lib.contracts._runner_task import known_contracts
 from course_lib.contracts._runner_texts import RUNNER_TEXTS
-from course_lib.contracts.runner import judge_all, main
+from course_lib.contracts.runner import judge_all, main, read_task
 
 ROOT = Path(__file__).resolve().parents[1]
 MASKS = '''
@@ -136,7 +136,7 @@ def test_json_has_a_line_for_each_candidate_in_order(folder, capfdbinary):
     assert (nowhere["verdict"], number["verdict"]) == ("not_runnable", "not_runnable")
     known = "right, Masks, stub, where, attend"
     assert nowhere["reason"] == f"маски и др.py defines no nowhere; it defines: {known}"
-    assert number["reason"] == "number in маски и др.py is a int, which cannot be called"
+    assert number["reason"] == "number in маски и др.py is of type int, which cannot be called"
 
 
 def test_a_person_reads_the_reports_in_russian(folder, capfdbinary):

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -56,17 +58,19 @@ def stop_guards() -> None:
 
 def _ask_guard(task: CandidateTask) -> dict[str, Any]:
     """Start a guard, give it the order, wait for its answer."""
-    folder = Path(__file__).resolve().parent
+    code = Path(__file__).resolve().parent
+    folder = tempfile.mkdtemp(prefix="contract-")
     nonce, mark = secrets.token_hex(16), secrets.token_hex(8)
     order = {
         "nonce": nonce,
         "mark": mark,
-        "root": str(folder.parents[1]),
+        "folder": folder,
+        "root": str(code.parents[1]),
         "limits": {"timeout": task.timeout, "memory": task.memory},
         "task": _order_of(task),
     }
     guard = subprocess.Popen(
-        [sys.executable, "-P", "-c", _GUARD_CODE, str(folder)],
+        [sys.executable, "-P", "-c", _GUARD_CODE, str(code)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -90,7 +94,9 @@ def _ask_guard(task: CandidateTask) -> dict[str, Any]:
             guard.stdin.close()
         guard.stdout.close()
         _RUNNER_GUARDS.discard(guard)
-    return _read_answer(answer, nonce) or _guard_lost(guard, answer, mark)
+    outcome = _read_answer(answer, nonce) or _guard_lost(guard, answer, mark)
+    shutil.rmtree(folder, ignore_errors=True)
+    return outcome
 
 
 def _order_of(task: CandidateTask) -> dict[str, Any]:

@@ -61,7 +61,7 @@ RUNNER_TEXTS = {
     },
     "nothing_defined": {"en": "nothing", "ru": "ничего"},
     "not_callable": {
-        "en": "{name} in {file} is a {kind}, which cannot be called",
+        "en": "{name} in {file} is of type {kind}, which cannot be called",
         "ru": "{name} в файле {file} имеет тип {kind}, его нельзя вызвать",
     },
     "import_raised": {

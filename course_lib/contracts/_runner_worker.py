@@ -1,10 +1,13 @@
 """Judge one candidate in a process of its own; `_runner_guard.py` starts it and watches over it."""
 
+import faulthandler
 import importlib
 import json
 import linecache
 import os
+import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -38,6 +41,9 @@ def work() -> None:
     os.close(nothing)
     die_with_parent(order["guard"])
     _forbid_core_dumps()
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1)  # the guard asks where an endless loop is
+    tempfile.gettempdir()  # decided now: a candidate that deletes its own must not get everybody's
     sys.dont_write_bytecode = True
     sys.modules[localized.__module__].LANGUAGE = order["language"]
     contract = known_contracts()[order["contract"]]

@@ -29,8 +29,10 @@ from course_lib.contracts._runner_command import (
     show_verdict,
 )
 from course_lib.contracts._runner_process import admit_guards, judged_apart, stop_guards
-from course_lib.contracts._runner_task import CandidateTask
+from course_lib.contracts._runner_task import CandidateTask, read_task
 from course_lib.contracts._runner_texts import runner_says
+
+__all__ = ["judge_all", "judge_candidate", "main", "read_task"]
 
 
 def judge_candidate(task: CandidateTask) -> dict[str, Any]:
