@@ -11,6 +11,7 @@ from course_lib.contracts.parameter_count import check_parameter_count_contract
 from course_lib.contracts.perplexity import check_perplexity_contract
 from course_lib.contracts.position import check_position_contract
 from course_lib.contracts.sampling import check_sampling_contract
+from course_lib.contracts.strided_nll import check_strided_nll_contract
 from course_lib.report import ContractReport, ContractViolation
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "check_perplexity_contract",
     "check_position_contract",
     "check_sampling_contract",
+    "check_strided_nll_contract",
 ]

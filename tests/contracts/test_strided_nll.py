@@ -1,0 +1,160 @@
+"""The strided loss's contract accepts every way of laying windows and counts every token."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.contracts import (
+    ContractViolation,
+    _strided_nll_judge,
+    check_strided_nll_contract,
+    strided_nll,
+)
+from course_lib.contracts._strided_nll_case import (
+    StridedCase,
+    WindowScore,
+    strided_by_places,
+    strided_by_windows,
+)
+from course_lib.contracts._strided_nll_judge import by_token, call_strided, counted_weights
+
+from .trial import verdict
+from .variants_strided_nll import RIGHT, by_ends, by_starts, moved_back, token_by_token
+
+
+def violation(candidate):
+    with pytest.raises(ContractViolation) as caught:
+        check_strided_nll_contract(candidate)
+    return caught.value
+
+
+def test_the_figures_tell_how_much_is_read():
+    assert dict(check_strided_nll_contract(by_starts)) == {
+        "windows_22_8_4": 5,
+        "tokens_read_22_8_4": 38,
+    }
+    assert check_strided_nll_contract(token_by_token)["windows_22_8_4"] == 21
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("mistake", "window_means_unweighted", "ids[1]: 0.75, ids[2]: 0.75, ids[3]: 1.5"),
+        ("mistake", "boundary_token_lost", "ids[2]: 0"),
+        ("mistake", "disjoint_windows", "tokens before ids[3] in its window: 1, although 2 fit"),
+        ("mistake", "window_too_long", "tokens in one call of score: 3; the model reads 2"),
+        ("wrong", "remembered by text", "another score gives 1 nat to each token"),
+        ("wrong", "marks the last token", "the function writes into ids"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    told = verdict("strided_nll", kind, name).violation.diagnosis
+    assert words in told
+
+
+def test_the_failing_call_is_small_and_can_be_made_again():
+    caught = verdict("strided_nll", "mistake", "overlap_counted_again").violation
+    given_call = caught.failing_input
+    assert len(given_call["ids"]) <= 4
+    right = by_starts(**given_call)
+    assert caught.mismatches[0].expected == pytest.approx(right)
+    assert caught.mismatches[0].got != pytest.approx(right)
+
+
+def test_an_unknown_bug_gets_facts_and_no_name():
+    def strided_nll(score, ids, max_length, stride):
+        return by_starts(score, ids, max_length, stride) + 0.01 * (len(ids) % 7)
+
+    caught = violation(strided_nll)
+    assert caught.mistakes == ()
+    assert "behaves exactly" not in caught.diagnosis
+    assert caught.diagnosis
+
+
+def test_an_error_of_the_candidate_is_chained():
+    def strided_nll(score, ids, max_length, stride):
+        1 // (len(ids) - 9)
+        return by_starts(score, ids, max_length, stride)
+
+    caught = violation(strided_nll)
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="strided_nll must be a function, got int"):
+        check_strided_nll_contract(3)
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    monkeypatch.setattr(strided_nll, "strided_by_windows", lambda case: 1.0)
+    with pytest.raises(RuntimeError, match="two references for the strided loss disagree"):
+        check_strided_nll_contract(by_starts)
+
+
+@given(st.integers(2, 40), st.integers(2, 12), st.data())
+@settings(max_examples=60, deadline=None)
+def test_all_ways_of_laying_windows_count_once_and_keep_the_context(length, max_length, data):
+    case = StridedCase(length, max_length, data.draw(st.integers(1, max_length - 1)))
+    assert strided_by_windows(case) == pytest.approx(strided_by_places(case), rel=1e-12)
+    for candidate in RIGHT.values():
+        assert call_strided(candidate, case, by_token)[0] == pytest.approx(strided_by_places(case))
+        assert _strided_nll_judge.judge_context(Subject(candidate), case) == 0.0
+
+
+class Subject:
+    def __init__(self, candidate):
+        self.candidate = candidate
+
+
+def test_the_weights_of_right_windows_are_one_and_the_first_token_weighs_nothing():
+    for candidate in (by_starts, by_ends, moved_back):
+        weights = counted_weights(candidate, StridedCase(11, 5, 3))
+        assert weights == pytest.approx([0, *[1] * 10])
+
+
+def test_a_stride_of_a_whole_window_is_told_and_not_judged():
+    def refusing(score, ids, max_length, stride):
+        if stride >= max_length:
+            raise ValueError("the windows must overlap")
+        return by_starts(score, ids, max_length, stride)
+
+    (note,) = check_strided_nll_contract(refusing).notes
+    assert "ValueError" in note
+    (note,) = check_strided_nll_contract(by_starts).notes
+    assert "4 of 8 tokens are never counted" in note
+    assert check_strided_nll_contract(token_by_token).notes == ()
+
+
+@pytest.mark.parametrize(
+    "add_up",
+    [
+        sum,
+        math.fsum,
+        np.sum,
+        torch.sum,
+        lambda nats: nats.sum(),
+        lambda nats: nats.mean() * len(nats),
+        lambda nats: np.mean(nats) * len(nats),
+        lambda nats: np.asarray(nats).sum(),
+        lambda nats: np.array(nats).sum(),
+        lambda nats: torch.tensor([float(each) for each in nats]).sum(),
+        lambda nats: torch.cat([nats[:1], nats[1:]]).sum(),
+        lambda nats: sum(nats.tolist()),
+        lambda nats: torch.stack(list(nats)).sum(0),
+    ],
+)
+def test_what_score_returns_can_be_added_up_in_any_manner(add_up):
+    nats = WindowScore(lambda token, before: float(token))(torch.tensor([2, 5, 8]))
+    assert float(add_up(nats)) == pytest.approx(13.0)
+
+
+def test_score_takes_one_window_and_no_batch():
+    score = WindowScore(by_token)
+    assert len(score([])) == len(score([4])) == 0
+    assert len(score(np.array([1, 2, 3]))) == len(score([torch.tensor(1), 2, 3])) == 2
+    with pytest.raises(ValueError, match="score takes one window of token ids"):
+        score(torch.tensor([[1, 2, 3]]))
