@@ -1,6 +1,7 @@
 """Contracts: each takes anybody's function and returns a report, or says what is wrong with it."""
 
 from course_lib.contracts.attention import check_attention_contract
+from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 from course_lib.contracts.layer_norm import check_layer_norm_contract
@@ -18,6 +19,7 @@ __all__ = [
     "ContractReport",
     "ContractViolation",
     "check_attention_contract",
+    "check_block_contract",
     "check_cache_contract",
     "check_causal_mask_contract",
     "check_layer_norm_contract",

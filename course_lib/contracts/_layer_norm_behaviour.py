@@ -54,6 +54,9 @@ def _norm_probed(case: NormCase, norm: Callable[..., Any]) -> Tensor:
 
 
 def _norm_slopes(case: NormCase, norm: Callable[..., Any]) -> list[Tensor] | str:
+    """The gradients of x, gain and bias; none where the call writes into its arguments."""
+    if not all(_norm_arguments_kept(case, norm)):
+        return "arguments changed"
     tensors, rest = _norm_fresh(case)
     leaves = [tensor.requires_grad_() for tensor in tensors]
     result = norm(*leaves, *rest, **case.keywords)

@@ -44,17 +44,17 @@ _NORM_FACTS = {
     "changed_argument": {"en": "{name} changed", "ru": "изменился {name}"},
     "unchanged": {"en": "unchanged", "ru": "без изменений"},
     "moments": {
-        "en": "row {row}: (result - bias) / gain has mean {mean:.4g} and mean square {square:.4g}; "
-        "right are {want_mean:.4g} and {want_square:.4g} (x there: mean {at:.4g}, biased variance "
-        "{variance:.4g}, eps {eps:g})",
-        "ru": "строка {row}: у (результат - bias) / gain среднее {mean:.4g} и средний квадрат "
-        "{square:.4g}; верно {want_mean:.4g} и {want_square:.4g} (x там: среднее {at:.4g}, "
-        "смещённая дисперсия {variance:.4g}, eps {eps:g})",
+        "en": "row {row}: (result - bias) / gain has mean {mean:.6g} and mean square {square:.6g}; "
+        "right are {want_mean:.6g} and {want_square:.6g} (x there: mean {at:.4g}, biased variance "
+        "{variance:.6g}, eps {eps:g})",
+        "ru": "строка {row}: у (результат - bias) / gain среднее {mean:.6g} и средний квадрат "
+        "{square:.6g}; верно {want_mean:.6g} и {want_square:.6g} (x там: среднее {at:.4g}, "
+        "смещённая дисперсия {variance:.6g}, eps {eps:g})",
     },
     "leak": {
-        "en": "only row {victim} was changed, and row {row} answered: statistics mix tokens",
-        "ru": "изменена только строка {victim}, а откликнулась строка {row}: статистики смешивают "
-        "токены",
+        "en": "row {victim} was made 9, 10, … and row {row} answered: statistics mix tokens",
+        "ru": "строка {victim} заменена на 9, 10, …, а откликнулась строка {row}: статистики "
+        "смешивают токены",
     },
     "alone": {
         "en": "row {row} given alone, as a vector [d], gives another result than inside the batch",
@@ -217,7 +217,7 @@ def judge_norm_alone(subject: ContractSubject, case: NormCase) -> float:
     y = norm_finite("result", norm_call(subject, case)).reshape(-1, d)
     for victim in {0, len(y) - 1} if len(y) > 1 else ():
         other = case.x.clone().reshape(-1, d)
-        other[victim] = 9 + 30 * other[victim].flip(0)
+        other[victim] = 9 + torch.arange(d, dtype=other.dtype)
         moved = norm_call(subject, replace(case, x=other.reshape(case.x.shape)))
         moved = norm_finite("result", moved).reshape(-1, d)
         keep = [row for row in range(len(y)) if row != victim]

@@ -53,7 +53,7 @@ def test_outside_torch_gradients_are_not_asked_for_and_the_report_says_so():
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("mistake", "statistics_over_time", "only row 0 was changed, and row 1 answered"),
+        ("mistake", "statistics_over_time", "row 0 was made 9, 10, … and row 1 answered"),
         ("mistake", "variance_over_n_minus_1", "has mean 0 and mean square 0.2; right are 0 and"),
         ("mistake", "numerator_not_centred", "(x there: mean 3, biased variance"),
         ("mistake", "norm_writes_into_x", "after the call `x` holds other numbers"),

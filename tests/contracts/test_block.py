@@ -1,0 +1,146 @@
+"""The contract of a pre-norm block accepts what is right and refuses what is wrong."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.contracts import ContractViolation, _block_case, check_block_contract
+from course_lib.contracts._block_case import (
+    BlockLayer,
+    BlockWatcher,
+    block_by_loops,
+    block_case,
+    block_gradients,
+    block_inputs,
+    block_truth,
+)
+
+from .trial import verdict
+from .variants_block import block_by_branches, block_in_numpy, block_plain
+
+
+def violation(block):
+    with pytest.raises(ContractViolation) as caught:
+        check_block_contract(block)
+    return caught.value
+
+
+def test_the_figures_tell_how_exact_a_block_is():
+    report = check_block_contract(block_by_branches)
+    assert report["stream_max_error"] == 0
+    assert report["output_max_error"] < 1e-12
+    assert report["gradient_max_error"] < 1e-12
+    assert 0 < report["float32_max_error"] < 3e-5
+    assert report.unchecked == ()
+
+
+def test_outside_torch_gradients_are_not_asked_for_and_the_report_says_so():
+    report = check_block_contract(block_in_numpy)
+    assert report.unchecked == ("gradients",)
+    assert math.isnan(report["gradient_max_error"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("mistake", "parallel", "diagnosis"),
+        ("mistake", "parallel", "norm2 was not given x + attend(norm1(x))"),
+        ("mistake", "norm1_forgotten", "norm1 was never called"),
+        ("mistake", "norm1_after_attend", "norm1 was not given x"),
+        ("mistake", "norm2_after_feed", "norm2 was not given x + attend(norm1(x))"),
+        ("mistake", "attend_called_twice", "attend was called 2 times"),
+        ("mistake", "first_residual_missing", "norm2 was not given x + attend(norm1(x))"),
+        ("mistake", "second_residual_missing", "what is returned is summed wrongly"),
+        ("mistake", "stream_changed_in_place", "the sum was written into it"),
+        ("mistake", "stream_detached", "the gradient of x is not: one of its ways is cut"),
+        ("wrong", "no graph", "no gradient reaches x"),
+        ("wrong", "one buffer", "another result after other calls"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    assert words in " ".join(verdict("block", kind, name).message.split())
+
+
+def test_the_failing_input_is_cut_down_to_plain_sublayers():
+    caught = verdict("block", "mistake", "parallel").violation
+    assert caught.failing_input["x"].tolist() == [[1.0]]
+    assert {str(caught.failing_input[name]) for name in _block_case.BLOCK_LAYERS} == {"v -> v"}
+    assert caught.mismatches[0] == ("result", (0, 0), 3.0, 4.0)
+
+
+def test_the_failing_input_shows_the_fault_again():
+    caught = verdict("block", "mistake", "attend_called_twice").violation
+    arguments = dict(caught.failing_input)
+    assert all(isinstance(arguments[name], BlockWatcher) for name in _block_case.BLOCK_LAYERS)
+
+    def block(x, norm1, attend, norm2, feed):
+        attend(norm1(x))
+        return block_plain(x, norm1, attend, norm2, feed)
+
+    result = block(**arguments).flatten()[0].item()
+    assert result == pytest.approx(caught.mismatches[0].got)
+
+
+def test_two_mistakes_at_once_are_named_both():
+    def block(x, norm1, attend, norm2, feed):
+        x = attend(norm1(x))
+        return x + norm2(feed(x))
+
+    assert violation(block).mistakes == ("first_residual_missing", "norm2_after_feed")
+
+
+@pytest.mark.parametrize("name", ["clipped", "token by token", "a mixture for feed", "in float32"])
+def test_an_unknown_bug_gets_facts_and_no_name(name):
+    caught = verdict("block", "wrong", name).violation
+    assert caught.mistakes == ()
+    assert "behaves" not in caught.diagnosis
+
+
+def test_an_error_of_the_candidate_is_chained():
+    def block(x, norm1, attend, norm2, feed):
+        batch, length, _ = x.shape
+        return block_plain(x, norm1, attend, norm2, feed).view(batch, length, -1)
+
+    caught = violation(block)
+    assert isinstance(caught.__cause__, ValueError)
+    assert caught.measured == "ValueError"
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="block must be a function, got NoneType"):
+        check_block_contract(None)
+
+
+kinds = st.lists(
+    st.sampled_from(["zero", "same", "linear", "bend", "norm", "past"]), min_size=4, max_size=4
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(kinds, st.integers(1, 3), st.integers(1, 4), st.integers(1, 4))
+def test_the_references_agree_on_any_sublayers(kinds, batch, length, d):
+    case = block_case(1, batch, length, d, kinds=" ".join(kinds))
+    assert torch.allclose(block_by_loops(case), block_inputs(case)[-1], atol=1e-9)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4))
+def test_the_gradients_agree_on_any_size(batch, length, d):
+    assert all(torch.isfinite(g).all() for g in block_gradients(block_case(2, batch, length, d)))
+
+
+def test_references_that_disagree_stop_the_contract(monkeypatch):
+    loops = BlockLayer.by_loops
+    wrong = lambda self, rows: [[n + 1e-6 for n in row] for row in loops(self, rows)]  # noqa: E731
+    monkeypatch.setattr(BlockLayer, "by_loops", wrong)
+    with pytest.raises(RuntimeError, match="two references for a block disagree"):
+        block_truth(block_case(3, 2, 3))
+
+
+def test_gradients_that_disagree_stop_the_contract(monkeypatch):
+    monkeypatch.setattr(_block_case, "_block_outer", lambda left, right: right.T @ left)
+    with pytest.raises(RuntimeError, match="two references for a block's gradients disagree"):
+        block_gradients(block_case(4, 2, 3))
