@@ -1,249 +1,188 @@
-"""Say in which ways a wrong multi-head attention differs, if it equals a wrong formula."""
+"""Name the catalogued mistakes that a wrong multi-head attention equals on fresh inputs."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_lib.contracts._candidate import (
-    ContractSubject,
-)
-from course_lib.contracts._deviations import describe_deviations, matching_deviations
-from course_lib.contracts._multi_head_case import HeadsCase, heads_case
+from course_lib.contracts._candidate import ContractSubject, is_forward_only
+from course_lib.contracts._diagnosis import Diagnosis, Probe, diagnose
+from course_lib.contracts._multi_head_case import HeadsCase, heads_by_library, heads_case
+from course_lib.mistakes._multi_heads import heads_real_pairs
+from course_lib.mistakes.catalogue import Mistake
+from course_lib.mistakes.multi_head import MULTI_HEAD_MISTAKES
 
-_HEADS_DEVIATIONS = {
-    "scale": ("unscaled", "whole_width"),
-    "split": ("view_split", "interleaved_split"),
-    "merge": ("view_merge", "interleaved_merge"),
-    "weights": ("q_for_k", "k_for_v", "transposed_weights", "no_w_o", "transposed_w_o"),
-    "softmax": ("softmax_queries", "softmax_heads"),
-    "causal": ("never_causal", "always_causal", "future_only", "strictly_past", "next_too"),
-    "padding": ("padding_read", "padding_inverted", "padding_on_heads") + ("padding_of_first",),
-}
-
-_HEADS_WAYS = {
-    "unscaled": {
-        "en": "the scores were not divided by √d_head",
-        "ru": "оценки не делились на √d_head",
-    },
-    "whole_width": {
-        "en": "the scores were divided by √d_model instead of √d_head",
-        "ru": "оценки делились на √d_model вместо √d_head",
-    },
-    "view_split": {
-        "en": "the heads were cut with view(B, H, T, d_head), without a transpose: tokens mix",
-        "ru": "головы выделялись через view(B, H, T, d_head) без transpose: токены смешиваются",
-    },
-    "interleaved_split": {
-        "en": "head h took every H-th column instead of d_head columns in a row",
-        "ru": "голова h брала каждый H-й столбец, а не d_head столбцов подряд",
-    },
-    "view_merge": {
-        "en": "the heads were joined with view(B, T, d_model), without a transpose: tokens mix",
-        "ru": "головы соединялись через view(B, T, d_model) без transpose: токены смешиваются",
-    },
-    "interleaved_merge": {
-        "en": "the columns of the heads were interleaved instead of put side by side",
-        "ru": "столбцы голов чередовались, а не шли головой за головой",
-    },
-    "q_for_k": {
-        "en": "w_q made the keys and w_k the queries",
-        "ru": "w_q давала ключи, а w_k — запросы",
-    },
-    "k_for_v": {
-        "en": "w_k made the values and w_v the keys",
-        "ru": "w_k давала значения, а w_v — ключи",
-    },
-    "transposed_weights": {
-        "en": "the weights were applied as x @ w.T (here: x @ w)",
-        "ru": "веса применялись как x @ w.T (здесь: x @ w)",
-    },
-    "no_w_o": {
-        "en": "the output projection w_o were left out",
-        "ru": "выходная проекция w_o была пропущена",
-    },
-    "transposed_w_o": {
-        "en": "w_o alone were applied transposed",
-        "ru": "одна только w_o применялась транспонированной",
-    },
-    "softmax_queries": {
-        "en": "the softmax ran over the queries",
-        "ru": "softmax шёл по запросам",
-    },
-    "softmax_heads": {
-        "en": "the softmax ran over the heads",
-        "ru": "softmax шёл по головам",
-    },
-    "never_causal": {
-        "en": "causal=True changed nothing: the future is read",
-        "ru": "causal=True ничего не меняло: будущее читается",
-    },
-    "always_causal": {
-        "en": "causal=False changed nothing: the future is hidden",
-        "ru": "causal=False ничего не меняло: будущее закрыто",
-    },
-    "future_only": {
-        "en": "the causal mask were turned round: a token reads itself and the future",
-        "ru": "причинная маска была перевёрнута: токен читает себя и будущее",
-    },
-    "strictly_past": {
-        "en": "a token could not read itself",
-        "ru": "токен не мог читать себя",
-    },
-    "next_too": {
-        "en": "a token could read the next one as well",
-        "ru": "токен мог читать и следующий",
-    },
-    "padding_read": {
-        "en": "padding were read: token_valid ignored, or laid over the queries, [B, 1, T, 1], "
-        "instead of the keys",
-        "ru": "дополнение читалось: token_valid не учтён или лёг на запросы, [B, 1, T, 1], "
-        "а не на ключи",
-    },
-    "padding_inverted": {
-        "en": "True in token_valid meant padding (here True = a real token)",
-        "ru": "True в token_valid значило «дополнение» (здесь True = настоящий токен)",
-    },
-    "padding_on_heads": {
-        "en": "the batch axis of token_valid were laid over the heads",
-        "ru": "ось пакета в token_valid попадала на ось голов",
-    },
-    "padding_of_first": {
-        "en": "the first item's token_valid were used for the whole batch",
-        "ru": "token_valid первого элемента применялся ко всему пакету",
-    },
-}
+_HEADS_SHIFT = 10.0  # numbers near 10 are compared to about 1e-5: float32 is right enough
+_HEADS_MIXED_ROWS = ("softmax_over_queries", "softmax_over_batch", "heads_joined_by_view")
 
 
-def explain_heads(subject: ContractSubject) -> str:
-    """Name the deviations from the formula that reproduce the candidate on fresh inputs."""
-    plain, masked = _heads_plain_probes(), _heads_masked_probes()
-    bare = [_heads_answer(subject.candidate, probe) for probe in plain]
-    given = [_heads_answer(subject.candidate, probe) for probe in masked]
+@dataclass(frozen=True)
+class HeadsProbe:
+    """A call, the rows that are looked at, what they must be, and the mean of all the values."""
 
-    def imitates(deviation: dict[str, str], probes: list[HeadsCase]) -> bool:
-        imitation = _heads_imitation(deviation)
-        answers = [_heads_answer(imitation, probe) for probe in probes]
-        pairs = list(zip(answers, bare if probes is plain else given, strict=False))
-        return all(_heads_same(*pair) for pair in pairs) and any(a is not None for a in answers)
-
-    found = [{}]
-    if not imitates({}, plain):
-        parts = {p: ways for p, ways in _HEADS_DEVIATIONS.items() if p not in ("causal", "padding")}
-        parts |= {"causal": ("always_causal",), "padding": ("padding_inverted",)}
-        found = matching_deviations(parts, lambda deviation: imitates(deviation, plain))
-    if len(found) == 1 and not imitates(found[0], masked):
-        parts = {part: _HEADS_DEVIATIONS[part] for part in ("causal", "padding")}
-        more = matching_deviations(parts, lambda way: imitates({**found[0], **way}, masked))
-        found = [{**found[0], **way} for way in more] or found
-    return describe_deviations([each for each in found if each], _HEADS_WAYS)
+    case: HeadsCase
+    rows: Tensor
+    truth: Tensor
+    mean: Tensor
 
 
-def _heads_plain_probes() -> list[HeadsCase]:
-    return [heads_case(900, 2, 4, 2, 3), heads_case(910, 1, 3, 3, 2)]
-
-
-def _heads_masked_probes() -> list[HeadsCase]:
-    right = [[1, 1, 1, 0], [1, 1, 0, 0]]
-    return [
-        heads_case(920, 2, 4, 2, 3, causal=True),
-        heads_case(930, 2, 4, 2, 3, valid=right),
-        heads_case(940, 2, 4, 2, 2, causal=True, valid=right),
+def explain_heads(subject: ContractSubject) -> Diagnosis:
+    """Watch the candidate and every catalogued mistake in the same calls, and compare."""
+    lengths = [[1, 1, 1, 1, 1, 0], [1, 1, 0, 1, 1, 1]]
+    left = [[0, 1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0]]
+    mixed = [[1, 1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 1, 1]]
+    many = heads_case(903, 3, 9, 4, 3)
+    ordinary = [
+        heads_case(908, 3, 8, 3, 2, valid=mixed, causal=True),
+        many,
+        heads_case(900, 3, 5, 2, 3),
+        heads_case(901, 2, 3, 1, 4),
+        heads_case(904, 2, 11, 3, 2, causal=True),
+        replace(heads_case(905, 2, 10, 2, 3, causal=True), token_valid=None),
+        heads_case(906, 2, 6, 2, 3, valid=lengths),
+        heads_case(907, 3, 7, 2, 2, valid=left),
+        heads_case(909, 3, 7, 2, 3, valid=left[::-1], causal=True),
     ]
+    probes = [Probe(partial(_heads_read, probe=_heads_probe(case))) for case in ordinary]
+    special = [_heads_finite, _heads_rounding, _heads_overwritten, _heads_memory, _heads_training]
+    probes += [Probe(look, core=False) for look in special]
+    low = replace(ordinary[7], x=1 + 0.1 * ordinary[7].x, w_k=-ordinary[7].w_q)
+    high = replace(many, w_q=many.w_q * 60, w_k=many.w_k * 60)
+    sized = [replace(low, w_k=size * low.w_k) for size in (1e6, 1e12)]
+    for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):
+        calls = [_heads_probe(easy), _heads_probe(hard)]
+        probes.append(Probe(partial(_heads_verdict, probes=calls), core=False))
+    catalogue = [twin for mistake in MULTI_HEAD_MISTAKES for twin in _heads_twins(mistake)]
+    return diagnose(subject.candidate, catalogue, probes, _heads_reference)
 
 
-def _heads_answer(multi_head: Callable[..., Any], probe: HeadsCase) -> Tensor | None:
-    """The rows of the real tokens; None where the function raises or returns NaN or no tensor."""
+def _heads_twins(mistake: Mistake) -> Iterator[Mistake]:
+    """The mistake, and again where padding does not ask: there, some mix other rows in."""
+    yield mistake
+    if mistake.name in _HEADS_MIXED_ROWS:
+        yield replace(mistake, make=partial(mistake.make, real=heads_real_pairs))
+
+
+def _heads_probe(case: HeadsCase) -> HeadsProbe:
+    """Of a causal call only the rows that have real tokens before and after them."""
+    counted, rows = case.valid.cumsum(1), case.valid
+    if case.causal:
+        rows = rows & (counted > 1) & (counted < counted[:, -1:])
+    mean = (case.x @ case.w_v).mean(1, keepdim=True) @ case.w_o
+    return HeadsProbe(case, rows, heads_by_library(case)[rows], mean.expand_as(case.x)[rows])
+
+
+def _heads_reference(*args: Any, causal: bool, token_valid: Tensor | None) -> Tensor:
+    return heads_by_library(HeadsCase(*args, causal, token_valid)).to(args[0].dtype)
+
+
+def _heads_output(multi_head: Callable[..., Any], case: HeadsCase) -> Tensor:
+    """Call with copies; a function that knows no token_valid=None gets all True."""
+    copies = [value.clone() if isinstance(value, Tensor) else value for value in case.positional]
+    valid = None if case.token_valid is None else case.token_valid.clone()
     try:
-        output = multi_head(*(_heads_copy(a) for a in probe.positional), **probe.keywords)
+        output = multi_head(*copies, causal=case.causal, token_valid=valid)
     except Exception:
-        return None
-    if not isinstance(output, Tensor) or output.shape != probe.x.shape:
-        return None
-    rows = output.detach().double()[probe.valid]
-    return None if rows.isnan().any() else rows
+        if valid is not None:
+            raise
+        output = multi_head(*copies, causal=case.causal, token_valid=case.valid.clone())
+    if output.shape != case.x.shape:
+        raise TypeError("another shape")
+    return output.detach().double()
 
 
-def _heads_copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value
+def _heads_read(multi_head: Callable[..., Any], probe: HeadsProbe) -> Tensor:
+    """What the rows read; one with nothing to read gives zeros, in whatever way it fails.
+
+    Such a row comes as NaN, as zeros, as the mean of all the values or as a ValueError.
+    """
+    try:
+        rows = _heads_output(multi_head, probe.case)[probe.rows]
+    except ValueError:
+        return torch.zeros_like(probe.truth) + _HEADS_SHIFT
+    gap = (rows - probe.truth).abs().max().item()
+    if 1e-9 < gap < 0.05 and _heads_rounding(multi_head).startswith("through"):
+        rows = probe.truth  # right but for rounding, which another probe sees
+    nothing = ~rows.isfinite().all(-1) | ((rows - probe.mean).abs() < 1e-9).all(-1)
+    return rows.masked_fill(nothing.unsqueeze(-1), 0.0) + _HEADS_SHIFT
 
 
-def _heads_same(one: Tensor | None, other: Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return torch.allclose(one, other, rtol=1e-9, atol=1e-9)
+def _heads_verdict(multi_head: Callable[..., Any], probes: list[HeadsProbe]) -> list[str]:
+    """In words, for calls on which only right or wrong is worth comparing; the first is easy."""
+    words = []
+    for probe in probes:
+        rows = _heads_output(multi_head, probe.case)[probe.rows]
+        right = torch.allclose(rows, probe.truth, rtol=1e-4, atol=1e-4)
+        words.append("right" if right else "wrong" if rows.isfinite().all() else "not finite")
+    return words if words[0] == "right" else ["wrong in any case"]
 
 
-def _heads_imitation(deviation: dict[str, str]) -> Callable[..., Tensor]:
-    """Multi-head attention by the textbook formula, wrong in the given ways."""
-    ways = set(deviation.values())
-
-    def multi_head(
-        x: Tensor,
-        w_q: Tensor,
-        w_k: Tensor,
-        w_v: Tensor,
-        w_o: Tensor,
-        n_heads: int,
-        *,
-        causal: bool,
-        token_valid: Tensor,
-    ) -> Tensor:
-        w_q, w_k = (w_k, w_q) if "q_for_k" in ways else (w_q, w_k)
-        w_k, w_v = (w_v, w_k) if "k_for_v" in ways else (w_k, w_v)
-        if "transposed_weights" in ways:
-            w_q, w_k, w_v, w_o = w_q.T, w_k.T, w_v.T, w_o.T
-        w_o = w_o.T if "transposed_w_o" in ways else w_o
-        q, k, v = (_heads_wrong_split(ways, x @ w, n_heads) for w in (w_q, w_k, w_v))
-        width = {"unscaled": 1, "whole_width": x.shape[-1]}.get(deviation.get("scale"), q.shape[-1])
-        keep = _heads_wrong_mask(ways, causal, token_valid, n_heads)
-        scores = (q @ k.mT / math.sqrt(width)).masked_fill(~keep, -math.inf)
-        axis = -2 if "softmax_queries" in ways else 1 if "softmax_heads" in ways else -1
-        weights = scores.softmax(axis).nan_to_num(0.0)
-        merged = _heads_wrong_merge(ways, weights @ v)
-        return merged if "no_w_o" in ways else merged @ w_o
-
-    return multi_head
+def _heads_finite(multi_head: Callable[..., Any]) -> bool:
+    """Whether rows of padding, which may come out as anything finite, are finite."""
+    left = heads_case(910, 2, 4, 2, 3, valid=[[0, 0, 1, 1], [0, 1, 1, 1]], causal=True)
+    right = heads_case(911, 2, 4, 3, 2, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
+    return all(bool(_heads_output(multi_head, case).isfinite().all()) for case in (left, right))
 
 
-def _heads_wrong_split(ways: set[str], x: Tensor, n_heads: int) -> Tensor:
-    items, tokens, width = x.shape
-    if "view_split" in ways:
-        return x.reshape(items, n_heads, tokens, width // n_heads)
-    if "interleaved_split" in ways:
-        return x.reshape(items, tokens, width // n_heads, n_heads).permute(0, 3, 1, 2)
-    return x.reshape(items, tokens, n_heads, width // n_heads).transpose(1, 2)
+def _heads_rounding(multi_head: Callable[..., Any]) -> str:
+    """Which narrow type the weights have been through; x and w_v are the identity here."""
+    case = heads_case(912, 1, 5, 1, 5)
+    one = torch.eye(5, dtype=torch.float64)
+    case = replace(case, x=one.unsqueeze(0), w_v=one, w_o=one)
+    weights, truth = _heads_output(multi_head, case), heads_by_library(case)
+    gap = (weights - truth).abs().max().item()
+    for narrow, told in ((torch.bfloat16, "16"), (torch.float16, "16"), (torch.float32, "32")):
+        if gap < 8 * torch.finfo(narrow).eps and torch.equal(weights, weights.to(narrow).double()):
+            return f"through {told} bits"
+    return "right" if gap < 1e-9 else "wrong"
 
 
-def _heads_wrong_merge(ways: set[str], x: Tensor) -> Tensor:
-    items, n_heads, tokens, d_head = x.shape
-    if "view_merge" in ways:
-        return x.reshape(items, tokens, n_heads * d_head)
-    if "interleaved_merge" in ways:
-        return x.permute(0, 2, 3, 1).reshape(items, tokens, n_heads * d_head)
-    return x.transpose(1, 2).reshape(items, tokens, n_heads * d_head)
+def _heads_overwritten(multi_head: Callable[..., Any]) -> list[str]:
+    """Which arguments the call has written into."""
+    case = heads_case(913, 2, 4, 2, 3, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
+    names = ("x", "w_q", "w_k", "w_v", "w_o", "token_valid")
+    given = replace(case, **{name: getattr(case, name).clone() for name in names})
+    multi_head(*given.positional, **given.keywords)
+    changed = {n for n in names if not torch.equal(getattr(given, n), getattr(case, n))}
+    return sorted({"weights" if name.startswith("w_") else name for name in changed})
 
 
-def _heads_wrong_mask(ways: set[str], causal: bool, token_valid: Tensor, n_heads: int) -> Tensor:
-    """May-read [B, H or 1, T, T] under a wrong rule; rows of padding do not matter."""
-    items, tokens = token_valid.shape
-    i, j = torch.arange(tokens).unsqueeze(-1), torch.arange(tokens)
-    keep = j >= 0 * i
-    if "always_causal" in ways or (causal and "never_causal" not in ways):
-        keep = j <= i
-    if causal and "future_only" in ways:
-        keep = j >= i
-    if causal and "strictly_past" in ways:
-        keep = j < i
-    if causal and "next_too" in ways:
-        keep = j <= i + 1
-    valid = ~token_valid if "padding_inverted" in ways else token_valid
-    if "padding_of_first" in ways:
-        valid = valid[:1].expand(items, tokens)
-    if "padding_read" in ways:
-        return keep.expand(items, 1, tokens, tokens)
-    if "padding_on_heads" in ways and items == n_heads:
-        return keep & valid[None, :, None, :]
-    return keep & valid[:, None, None, :]
+def _heads_memory(multi_head: Callable[..., Any]) -> list[Any]:
+    """Whether another call of the same shape is right, and leaves the first result alone."""
+    first = heads_case(914, 2, 12, 2, 2, valid=[[1] * 12, [1] * 9 + [0] * 3])
+    other = heads_case(915, 2, 12, 2, 2, valid=[[1] * 10 + [0] * 2, [0] * 2 + [1] * 10])
+    result = multi_head(*first.positional, **first.keywords)
+    kept = result.detach().clone()
+    words = _heads_verdict(multi_head, [_heads_probe(first), _heads_probe(other)])
+    return [words, torch.equal(result.detach(), kept)]
+
+
+def _heads_training(multi_head: Callable[..., Any]) -> str:
+    """What the gradients are like, where the output is right."""
+    case = heads_case(916, 2, 3, 2, 3, causal=True)
+    names = ("x", "w_q", "w_k", "w_v", "w_o")
+    given, library = (
+        replace(case, **{name: getattr(case, name).clone().requires_grad_() for name in names})
+        for _ in range(2)
+    )
+    if is_forward_only(multi_head, *case.positional, **case.keywords):
+        return "right"
+    output, truth = multi_head(*given.positional, **given.keywords), heads_by_library(library)
+    if not torch.allclose(output.double(), truth, rtol=1e-4, atol=1e-4):
+        return "another output"
+    if not output.requires_grad:
+        return "none"
+    weight = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).reshape(output.shape)
+    leaves = [getattr(given, name) for name in names]
+    got = torch.autograd.grad((output * weight).sum(), leaves, allow_unused=True)
+    want = torch.autograd.grad((truth * weight).sum(), [getattr(library, n) for n in names])
+    asked = 1 if all(gradient is None for gradient in got[1:]) else len(names)
+    wrong = [
+        name
+        for name, one, right in zip(names[:asked], got, want, strict=False)
+        if one is None or not torch.allclose(one.double(), right, rtol=1e-4, atol=1e-4)
+    ]
+    return "right" if not wrong else f"wrong: {', '.join(wrong)}"

@@ -70,8 +70,8 @@ _HEADS_FACTS = {
 }
 
 
-def heads_takes_none(subject: ContractSubject, case: HeadsCase) -> bool:
-    """Whether token_valid=None is a call that this function knows."""
+def heads_takes(subject: ContractSubject, case: HeadsCase) -> bool:
+    """Whether this is a call that the function knows; None and 16-bit numbers need not be."""
     try:
         subject.candidate(*case.positional, **case.keywords)
     except Exception:
@@ -115,7 +115,7 @@ def _heads_check_form(case: HeadsCase, output: Any) -> None:
         raise _heads_malformed("not_tensor", came=type(output).__name__, wanted="torch.Tensor")
     if output.shape != case.x.shape:
         raise _heads_malformed("shape", came=list(output.shape), wanted=list(case.x.shape))
-    if output.dtype not in (case.x.dtype, torch.float64):
+    if not output.is_floating_point() or output.dtype.itemsize < case.x.dtype.itemsize:
         raise _heads_malformed("dtype", came=output.dtype, wanted=case.x.dtype)
     broken = ~output.isfinite().all(-1)
     if broken.any():
@@ -230,7 +230,7 @@ def judge_heads_alone(subject: ContractSubject, case: HeadsCase) -> float:
 
 
 def judge_heads_gradients(subject: ContractSubject, case: HeadsCase) -> float:
-    """Gradients of the real rows; a weight that the function copied away is left out."""
+    """Gradients of the real rows; weights that the function copied away are left out."""
     names = ("x", "w_q", "w_k", "w_v", "w_o")
     given, library = _heads_tracked(case), _heads_tracked(case)
     output = call_candidate(subject.candidate, *given.positional, **given.keywords)
@@ -244,15 +244,17 @@ def judge_heads_gradients(subject: ContractSubject, case: HeadsCase) -> float:
     got = call_candidate(torch.autograd.grad, (output * weight).sum(), leaves, allow_unused=True)
     truth = heads_by_library(library)
     want = torch.autograd.grad((truth * weight).sum(), [getattr(library, name) for name in names])
+    full = {
+        name: torch.zeros_like(right) if gradient is None else gradient
+        for name, gradient, right in zip(names, got, want, strict=True)
+    }
+    if all(gradient is None for gradient in got[1:]):
+        full = {"x": full["x"]}
     worst = 0.0
-    for name, gradient, right in zip(names, got, want, strict=True):
-        if gradient is None and name != "x":
-            continue
-        facts = ""
-        if gradient is None or not gradient.any():
-            facts = localized(_HEADS_FACTS["no_gradient"], name=name)
-        full = torch.zeros_like(right) if gradient is None else gradient
+    for name in sorted(full, key=lambda name: bool(full[name].any())):
+        facts = "" if full[name].any() else localized(_HEADS_FACTS["no_gradient"], name=name)
+        right = want[names.index(name)]
         every = torch.ones(right.shape[:-1], dtype=torch.bool)
-        name = f"{name}.grad"
-        worst = max(worst, _heads_compare(full, right, every, 1e-8, facts, name=name))
+        error = _heads_compare(full[name], right, every, 1e-8, facts, name=f"{name}.grad")
+        worst = max(worst, error)
     return worst

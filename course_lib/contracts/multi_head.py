@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from course_lib.contracts._candidate import (
     ContractSubject,
     hold_clause,
@@ -15,7 +17,7 @@ from course_lib.contracts._candidate import (
 from course_lib.contracts._multi_head_behaviour import explain_heads
 from course_lib.contracts._multi_head_case import HeadsCase, heads_case
 from course_lib.contracts._multi_head_judge import (
-    heads_takes_none,
+    heads_takes,
     judge_heads,
     judge_heads_alone,
     judge_heads_content,
@@ -76,6 +78,10 @@ _HEADS_MEANINGS = {
         "en": "token_valid=None means that every token is real",
         "ru": "token_valid=None значит, что все токены настоящие",
     },
+    "long_sequences": {
+        "en": "longer than any block, with whole blocks of padding",
+        "ru": "длиннее любого блока, с блоками из одного дополнения",
+    },
     "extreme_logits": {
         "en": "scores in the thousands: finite and right",
         "ru": "оценки в тысячах: результат конечен и верен",
@@ -83,6 +89,10 @@ _HEADS_MEANINGS = {
     "float32_inputs": {
         "en": "float32 in: right to float32 accuracy",
         "ru": "вход float32: верно с точностью float32",
+    },
+    "half_inputs": {
+        "en": "float16 in: right to float16 accuracy, finite",
+        "ru": "вход float16: верно с точностью float16, конечно",
     },
     "gradients": {
         "en": "the gradient reaches the input and every weight, right",
@@ -119,7 +129,8 @@ def check_multi_head_contract(multi_head: Callable[..., Any]) -> ContractReport:
         "padding_leak": errors["padding_content"],
         "permutation": errors["permutation"],
     }
-    unchecked = tuple(n for n in ("without_padding", "gradients") if n not in errors)
+    optional = ("without_padding", "half_inputs", "gradients")
+    unchecked = tuple(name for name in optional if name not in errors)
     return ContractReport(subject.contract, clauses, figures, unchecked=unchecked)
 
 
@@ -128,6 +139,7 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     hold = partial(hold_clause, subject)
     single = [heads_case(10, 1, 3, 1, 3), heads_case(11, 2, 4, 1, 5), heads_case(12, 1, 1, 1, 2)]
     sizes = [(1, 2, 2, 2), (2, 4, 2, 3), (3, 2, 3, 2), (1, 5, 3, 5), (2, 3, 6, 1), (2, 1, 2, 3)]
+    sizes += [(3, 3, 3, 3), (2, 3, 4, 2)]
     many = [heads_case(20 + n, *size) for n, size in enumerate(sizes)]
     causal = [replace(case, causal=True) for case in many]
     padded = _heads_padded()
@@ -144,15 +156,19 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("row_in_batch", 1e-6, judge_heads_alone, [many[1], many[2], *right])
     yield hold("padding", 1e-10, judge_heads, padded)
     bare = [replace(case, token_valid=None) for case in (*many[:3], *causal[:3])]
-    if heads_takes_none(subject, bare[0]):
+    if heads_takes(subject, bare[0]):
         yield hold("without_padding", 1e-10, judge_heads, bare)
+    yield hold("long_sequences", 1e-10, judge_heads, _heads_long())
     extreme = [
         replace(case, w_q=case.w_q * 60, w_k=case.w_k * 60) for case in (many[1], *padded[:3])
     ]
     extreme += [_heads_all_low(case, size) for case in padded[:3] for size in (1e3, 1e6, 1e12)]
     yield hold("extreme_logits", 1e-8, partial(judge_heads, tolerance=1e-8), extreme)
-    narrow = [_heads_float32(case) for case in (many[1], causal[3], padded[0])]
+    narrow = [_heads_as(torch.float32, case) for case in (many[1], causal[3], padded[0])]
     yield hold("float32_inputs", 2e-5, partial(judge_heads, tolerance=2e-5), narrow)
+    half = [_heads_as(torch.float16, case) for case in (many[1], causal[3], *padded[:3])]
+    if heads_takes(subject, half[0]):
+        yield hold("half_inputs", 2e-2, partial(judge_heads, tolerance=2e-2), half)
     if not is_forward_only(subject.candidate, *many[1].positional, **many[1].keywords):
         tracked = [many[1], causal[1], padded[0], padded[2]]
         yield hold("gradients", 1e-8, judge_heads_gradients, tracked)
@@ -179,6 +195,16 @@ def _heads_all_low(case: HeadsCase, size: float) -> HeadsCase:
     return replace(case, x=1 + 0.1 * case.x, w_k=-size * case.w_q)
 
 
-def _heads_float32(case: HeadsCase) -> HeadsCase:
+def _heads_long() -> list[HeadsCase]:
+    """Past two blocks of 64; the whole first block is padding in one case, the last in another."""
+    valid = torch.ones(2, 131, dtype=torch.int64)
+    valid[0, :70], valid[1, 64:] = 0, 0
+    return [
+        heads_case(50, 2, 131, 1, 1, valid=valid.tolist()),
+        heads_case(51, 1, 131, 2, 1, causal=True),
+    ]
+
+
+def _heads_as(dtype: torch.dtype, case: HeadsCase) -> HeadsCase:
     names = ("x", "w_q", "w_k", "w_v", "w_o")
-    return replace(case, **{name: getattr(case, name).float() for name in names})
+    return replace(case, **{name: getattr(case, name).to(dtype) for name in names})

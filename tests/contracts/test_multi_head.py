@@ -1,120 +1,196 @@
 """The contract of multi-head attention accepts what is right and refuses what is wrong."""
 
-import functools
 import math
 
 import pytest
 import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from course_lib import text
-from course_lib.attention import MultiHeadSelfAttention
 from course_lib.contracts import ContractViolation, check_multi_head_contract
 from course_lib.contracts import _multi_head_case as cases
+from course_lib.contracts._multi_head_behaviour import explain_heads
+from course_lib.mistakes._multi_heads import mistaken_heads
 
-from .masks_and_heads import RIGHT_HEADS, WRONG_HEADS, candidate, heads_by_sdpa, heads_in_numpy
-
-CLAUSES = [
-    *("result_form", "arguments_unchanged", "repeatable", "one_head", "permutation"),
-    *("many_heads", "future_blind", "causal", "padding_content", "row_in_batch", "padding"),
-    *("without_padding", "extreme_logits", "float32_inputs", "gradients"),
-]
-ONE_FOR_EACH_CLAUSE = {clause: name for name, (_, clause) in WRONG_HEADS.items()}
+from .trial import verdict
+from .variants_causal_mask import mask_by_tril
+from .variants_multi_head import (
+    heads_by_sdpa,
+    heads_in_numpy,
+    heads_plainly,
+    heads_with,
+    merge,
+    split,
+)
 
 
 def violation(multi_head):
     with pytest.raises(ContractViolation) as caught:
-        check_multi_head_contract(candidate(multi_head))
+        check_multi_head_contract(multi_head)
     return caught.value
 
 
-@functools.cache
-def refused(name):
-    """The English violation of a wrong variant, worked out once for all the tests that read it."""
-    return violation(WRONG_HEADS[name][0])
-
-
-@pytest.mark.parametrize("multi_head", RIGHT_HEADS, ids=lambda f: f.__name__)
-def test_right_heads_written_differently_are_accepted(multi_head):
-    assert check_multi_head_contract(multi_head).attempted
-
-
-def test_every_clause_holds_for_the_librarys_attention():
+def test_the_figures_of_the_librarys_attention_are_rounding_errors():
     report = check_multi_head_contract(heads_by_sdpa)
-    assert [clause.name for clause in report.clauses] == CLAUSES
     assert report.unchecked == ()
+    assert list(report) == [
+        *("output_max_error", "gradient_max_error", "future_leak", "padding_leak", "permutation")
+    ]
     assert max(report.values()) < 1e-8
 
 
 @pytest.mark.parametrize(
-    ("language", "words"),
-    [("en", "as wide as the input, finite"), ("ru", "той же ширины, что вход, конечный")],
-)
-def test_the_report_says_how_wide_the_result_must_be(language, words, monkeypatch):
-    monkeypatch.setattr(text, "LANGUAGE", language)
-    report = check_multi_head_contract(heads_by_sdpa)
-    assert words in report.clauses[0].meaning
-    assert max(map(len, str(report).split("\n"))) <= 88
-
-
-def test_the_courses_own_module_is_accepted():
-    def multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
-        module = MultiHeadSelfAttention(x.shape[-1], n_heads, causal=causal).to(x.dtype)
-        weights = {"qkv.weight": torch.cat([w_q.T, w_k.T, w_v.T]), "out.weight": w_o.T}
-        options = {"token_valid": token_valid, "empty_row": "zero"}
-        return torch.func.functional_call(module, weights, (x,), options)
-
-    assert check_multi_head_contract(multi_head).unchecked == ()
-
-
-def assert_fits_a_screen(caught):
-    lines = str(caught).split("\n")
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 84
-
-
-@pytest.mark.parametrize("name", WRONG_HEADS)
-def test_wrong_heads_are_refused_by_the_clause_that_names_the_fault(name):
-    assert refused(name).clause == WRONG_HEADS[name][1]
-    assert_fits_a_screen(refused(name))
-
-
-@pytest.mark.parametrize(
-    "name", {clause: name for name, (_, clause) in WRONG_HEADS.items()}.values()
-)
-def test_russian_messages_fit_a_screen_too(name, monkeypatch):
-    monkeypatch.setattr(text, "LANGUAGE", "ru")
-    assert_fits_a_screen(violation(WRONG_HEADS[name][0]))
-
-
-def test_every_clause_is_the_one_that_refuses_some_wrong_heads():
-    assert {clause for _, clause in WRONG_HEADS.values()} == set(CLAUSES)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
+    ("kind", "name", "words"),
     [
-        ("root of d_model", "divided by √d_model instead of √d_head"),
-        ("heads cut by view", "cut with view(B, H, T, d_head), without a transpose"),
-        ("heads merged by view", "joined with view(B, T, d_model), without a transpose"),
-        ("heads interleaved", "head h took every H-th column"),
-        ("q and k swapped", "w_q made the keys and w_k the queries"),
-        ("weights transposed", "applied as x @ w.T"),
-        ("no output projection", "w_o were left out"),
-        ("never causal", "causal=True changed nothing"),
-        ("causal, not itself", "could not read itself"),
-        ("padding read", "padding were read"),
-        ("padding inverted", "True in token_valid meant padding"),
-        ("first item's lengths", "the first item's token_valid were used"),
-        ("NaN for padded rows", "rows [1] of item 0 are not finite"),
-        ("no_grad inside", "the output is cut off from its inputs"),
+        ("mistake", "scaled_by_d_model", "divided by √d_model instead of √d_head"),
+        ("mistake", "heads_cut_by_view", "cut with view(B, H, T, d_head), without a transpose"),
+        ("mistake", "padding_ignored", "padding is read: token_valid is ignored"),
+        ("mistake", "nan_for_empty_rows", "are not finite"),
+        ("mistake", "no_gradient", "the output is cut off from its inputs"),
+        ("mistake", "keys_detached", "no gradient reaches w_k"),
+        ("mistake", "token_valid_overwritten", "the caller's token_valid is overwritten"),
+        ("wrong", "w_o.data", "no gradient reaches w_o"),
+        ("wrong", "one buffer", "a later call changed the tensor"),
     ],
 )
-def test_the_diagnosis_states_what_was_measured(name, words):
-    assert words in refused(name).diagnosis
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    said = verdict("multi_head", kind, name).violation
+    assert words in f"{said.measured} {said.diagnosis}"
+
+
+def filled(fill):
+    return lambda scores, keep: scores.masked_fill(~keep, fill).softmax(-1)
+
+
+def added(fill):
+    """Masks by adding a finite number, as many models do."""
+    return lambda scores, keep: (scores + (~keep) * fill).softmax(-1)
+
+
+def inverted(x, causal, token_valid):
+    valid = torch.ones(x.shape[:2], dtype=torch.bool) if token_valid is None else token_valid
+    return ~valid[:, None, None, :] & (mask_by_tril(x.shape[1], x.shape[1]) | (not causal))
+
+
+def strictly_past(x, causal, token_valid):
+    valid = torch.ones(x.shape[:2], dtype=torch.bool) if token_valid is None else token_valid
+    past = mask_by_tril(x.shape[1], x.shape[1]) & ~torch.eye(x.shape[1], dtype=torch.bool)
+    return valid[:, None, None, :] & (past | (not causal))
+
+
+def nan_rows(scores, keep):
+    return scores.masked_fill(~keep, -math.inf).softmax(-1)
+
+
+def all_in(dtype):
+    def multi_head(x, *args, **options):
+        weights = (weight.to(dtype) for weight in args[:4])
+        return heads_plainly(x.to(dtype), *weights, args[4], **options).to(x.dtype)
+
+    return multi_head
+
+
+def torch_module(*, batch_first=True, inverted=False, dropout=0.0):
+    def multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
+        module = torch.nn.MultiheadAttention(
+            *(x.shape[-1], n_heads, dropout),
+            bias=False,
+            batch_first=batch_first,
+            dtype=x.dtype,
+        )
+        weights = {"in_proj_weight": torch.cat([w_q.T, w_k.T, w_v.T]), "out_proj.weight": w_o.T}
+        valid = torch.ones(x.shape[:2], dtype=torch.bool) if token_valid is None else token_valid
+        hidden = valid if inverted else ~valid
+        time = x.shape[1] if batch_first else x.shape[0]
+        options = {
+            "key_padding_mask": hidden if batch_first else hidden.T,
+            "attn_mask": ~mask_by_tril(time, time) if causal else None,
+        }
+        return torch.func.functional_call(module, weights, (x, x, x), options)[0]
+
+    return multi_head
+
+
+def sdpa_without(name):
+    """One of the two masks never reaches torch's function."""
+
+    def multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
+        q, k, v = (split(x @ w, n_heads) for w in (w_q, w_k, w_v))
+        options = {"is_causal": causal}
+        if name == "causal":
+            options = {"attn_mask": None if token_valid is None else token_valid[:, None, None]}
+        return merge(F.scaled_dot_product_attention(q, k, v, **options)) @ w_o
+
+    return multi_head
+
+
+def cut_by_reshape(x, n_heads):
+    return torch.stack([row.reshape(n_heads, row.shape[0], -1) for row in x])
+
+
+def shared_softmax(scores, keep):
+    """Over the queries, with the padding asking too."""
+    return scores.masked_fill(~keep, -1e30).softmax(2) * keep
+
+
+@pytest.mark.parametrize(
+    ("multi_head", "names"),
+    [
+        (heads_with(pairs=inverted, weigh=filled(-1e9)), {"padding_inverted"}),
+        (heads_with(pairs=inverted, weigh=nan_rows), {"padding_inverted"}),
+        (torch_module(inverted=True), {"padding_inverted"}),
+        (torch_module(batch_first=False), {"batch_taken_for_time", "nan_for_empty_rows"}),
+        (torch_module(dropout=0.2), {"dropout_always_on"}),
+        (torch_module(), {"nan_for_empty_rows"}),
+        (
+            heads_with(pairs=strictly_past, weigh=filled(-1e9)),
+            {"causal_blind_to_itself", "finite_fill_large"},
+        ),
+        (
+            heads_with(pairs=strictly_past, weigh=nan_rows),
+            {"causal_blind_to_itself", "nan_for_empty_rows"},
+        ),
+        (sdpa_without("padding"), {"padding_ignored"}),
+        (sdpa_without("causal"), {"causal_ignored"}),
+        (heads_with(weigh=filled(-1e9)), {"finite_fill_large"}),
+        (heads_with(weigh=filled(-1e5)), {"finite_fill_small"}),
+        (heads_with(weigh=added(-1e9)), {"finite_fill_large"}),
+        (heads_with(weigh=added(-1e4)), {"finite_fill_small"}),
+        (heads_with(pairs=strictly_past, weigh=added(-1e9)), {"causal_blind_to_itself"}),
+        (heads_with(cut=cut_by_reshape), {"heads_cut_by_view"}),
+        (heads_with(weigh=shared_softmax), {"softmax_over_queries"}),
+        (all_in(torch.float32), {"float32_inside"}),
+        (all_in(torch.float16), {"half_inside"}),
+        (all_in(torch.bfloat16), {"half_inside"}),
+        (
+            heads_with(width=lambda x, q: x.shape[-1], cut=cut_by_reshape),
+            {"scaled_by_d_model", "heads_cut_by_view"},
+        ),
+        (
+            heads_with(out=lambda y, w: y, weigh=lambda s, k: s.softmax(-1)),
+            {"w_o_missing", "mask_discarded"},
+        ),
+        (heads_with(width=lambda x, q: q.shape[-1] + 1), set()),
+        (heads_with(out=lambda y, w: 1.01 * (y @ w)), set()),
+    ],
+)
+def test_a_mistake_written_in_another_way_is_named_and_an_unknown_one_is_not(multi_head, names):
+    assert set(violation(multi_head).mistakes) == names
+
+
+def test_a_right_function_is_given_no_name():
+    for multi_head in (heads_plainly, heads_in_numpy, mistaken_heads()):
+        subject = cases_subject(multi_head)
+        assert explain_heads(subject).names == ()
+
+
+def cases_subject(multi_head):
+    return type("Subject", (), {"candidate": staticmethod(multi_head)})
 
 
 def test_the_failing_input_of_a_violation_shows_the_fault_again():
-    multi_head, _ = WRONG_HEADS["padding read"]
+    multi_head = mistaken_heads(real=lambda call: torch.ones(1, dtype=torch.bool))
     given = violation(multi_head).failing_input
     other = given | {"x": torch.where(given["token_valid"][..., None], given["x"], 7.0)}
     real = given["token_valid"]
@@ -128,11 +204,24 @@ def test_a_function_outside_torch_is_forward_only_and_the_report_says_so():
     assert math.isnan(report["gradient_max_error"])
 
 
-def test_a_stub_is_not_attempted():
-    def stub(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
-        raise NotImplementedError
+def test_a_function_that_takes_no_float16_is_not_checked_with_it():
+    def wide_only(x, *args, **options):
+        if x.dtype == torch.float16:
+            raise TypeError("float32 or float64")
+        return heads_plainly(x, *args, **options)
 
-    assert str(check_multi_head_contract(stub)) == "○ check_multi_head_contract: not attempted"
+    assert check_multi_head_contract(wide_only).unchecked == ("half_inputs",)
+
+
+def test_an_error_of_the_candidate_is_chained():
+    def multi_head(x, *args, **options):
+        1 // (x.shape[1] - 4)
+        return heads_plainly(x, *args, **options)
+
+    caught = violation(multi_head)
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert caught.measured == "ZeroDivisionError"
+    assert "1 // (x.shape[1] - 4)" in caught.diagnosis
 
 
 def test_something_that_is_no_function_is_an_error_at_the_door():
@@ -140,10 +229,14 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
         check_multi_head_contract(None)
 
 
-def test_the_two_references_agree_to_rounding():
-    case = cases.heads_case(1, 2, 4, 3, 2, causal=True, valid=[[0, 1, 1, 1], [1, 1, 0, 1]])
+@settings(max_examples=40, deadline=None, database=None)
+@given(st.integers(0, 10**6), *(st.integers(1, 4) for _ in range(4)), st.booleans(), st.data())
+def test_the_two_references_agree_to_rounding(seed, items, tokens, heads, width, causal, data):
+    rows = st.lists(st.integers(0, 1), min_size=tokens, max_size=tokens)
+    valid = data.draw(st.lists(rows, min_size=items, max_size=items))
+    case = cases.heads_case(seed, items, tokens, heads, width, causal=causal, valid=valid)
     gap = cases.heads_by_loops(case) - cases.heads_by_library(case)
-    assert gap.abs().max() < 1e-14
+    assert gap[case.valid].abs().sum() < 1e-11
 
 
 def test_references_that_disagree_stop_the_contract(monkeypatch):

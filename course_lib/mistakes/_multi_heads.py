@@ -1,0 +1,111 @@
+"""Multi-head attention as a row of steps, of which a mistaken one replaces one or two."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class HeadsCall(NamedTuple):
+    """The arguments of one call of multi-head attention."""
+
+    x: Tensor
+    w_q: Tensor
+    w_k: Tensor
+    w_v: Tensor
+    w_o: Tensor
+    n_heads: int
+    causal: bool
+    token_valid: Tensor | None
+
+    @property
+    def valid(self) -> Tensor:
+        """Which tokens are real, [B, T]; all of them where nothing is said."""
+        if self.token_valid is None:
+            return torch.ones(self.x.shape[:2], dtype=torch.bool)
+        return self.token_valid
+
+    @property
+    def d_head(self) -> int:
+        """The width of one head."""
+        return self.x.shape[-1] // self.n_heads
+
+    @property
+    def positions(self) -> tuple[Tensor, Tensor]:
+        """The position of a query as a column, of a key as a row."""
+        i = torch.arange(self.x.shape[1])
+        return i.unsqueeze(-1), i
+
+
+def heads_projected(call: HeadsCall) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values, each [B, T, d_model]."""
+    return call.x @ call.w_q, call.x @ call.w_k, call.x @ call.w_v
+
+
+def heads_cut(x: Tensor, n_heads: int) -> Tensor:
+    """[B, T, d_model] -> [B, H, T, d_head]."""
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def heads_joined(x: Tensor) -> Tensor:
+    """[B, H, T, d_head] -> [B, T, d_model]."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+def heads_past(call: HeadsCall) -> Tensor:
+    """Where a key does not lie in the query's future, or nothing is causal."""
+    i, j = call.positions
+    return (j <= i) | (not call.causal)
+
+
+def heads_real(call: HeadsCall) -> Tensor:
+    """Which keys are real tokens, [B, 1, 1, T]."""
+    return call.valid[:, None, None, :]
+
+
+def heads_real_pairs(call: HeadsCall) -> Tensor:
+    """The same with queries of padding reading nothing, [B, 1, T, T]; as right as the other."""
+    return call.valid[:, None, None, :] & call.valid[:, None, :, None]
+
+
+def heads_softmax(scores: Tensor, keep: Tensor) -> Tensor:
+    """Softmax over the keys that are kept; rows that keep none give zeros."""
+    empty = ~keep.any(-1, keepdim=True)
+    return scores.masked_fill(~(keep | empty), -math.inf).softmax(-1).masked_fill(empty, 0.0)
+
+
+def mistaken_heads(
+    *,
+    begin: Callable[[HeadsCall], HeadsCall] = lambda call: call,
+    project: Callable[[HeadsCall], tuple[Tensor, Tensor, Tensor]] = heads_projected,
+    cut: Callable[[Tensor, int], Tensor] = heads_cut,
+    share: Callable[[Tensor, Tensor, Tensor], tuple] = lambda q, k, v: (q, k, v),
+    scale: Callable[[HeadsCall], float] = lambda call: call.d_head**-0.5,
+    past: Callable[[HeadsCall], Tensor] = heads_past,
+    real: Callable[[HeadsCall], Tensor] = heads_real,
+    weigh: Callable[[Tensor, Tensor], Tensor] = heads_softmax,
+    mix: Callable[[Tensor, Tensor], Tensor] = lambda weights, v: weights @ v,
+    join: Callable[[Tensor], Tensor] = heads_joined,
+    out: Callable[[Tensor, HeadsCall], Tensor] = lambda merged, call: merged @ call.w_o,
+) -> Callable[..., Tensor]:
+    """Multi-head attention with other steps than the right ones; right when none is given."""
+
+    def multi_head(
+        x: Tensor,
+        w_q: Tensor,
+        w_k: Tensor,
+        w_v: Tensor,
+        w_o: Tensor,
+        n_heads: int,
+        *,
+        causal: bool,
+        token_valid: Tensor | None = None,
+    ) -> Tensor:
+        call = begin(HeadsCall(x, w_q, w_k, w_v, w_o, n_heads, causal, token_valid))
+        q, k, v = share(*(cut(part, n_heads) for part in project(call)))
+        weights = weigh(q @ k.mT * scale(call), past(call) & real(call))
+        return out(join(mix(weights, v)), call)
+
+    return multi_head
