@@ -4,6 +4,7 @@ from course_lib.contracts.attention import check_attention_contract
 from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
+from course_lib.contracts.generation import check_generation_contract
 from course_lib.contracts.layer_norm import check_layer_norm_contract
 from course_lib.contracts.log_likelihood import check_log_likelihood_contract
 from course_lib.contracts.multi_head import check_multi_head_contract
@@ -22,6 +23,7 @@ __all__ = [
     "check_block_contract",
     "check_cache_contract",
     "check_causal_mask_contract",
+    "check_generation_contract",
     "check_layer_norm_contract",
     "check_log_likelihood_contract",
     "check_multi_head_contract",
