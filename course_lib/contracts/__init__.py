@@ -4,6 +4,7 @@ from course_lib.contracts.attention import check_attention_contract
 from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
+from course_lib.contracts.causality import check_causality_contract
 from course_lib.contracts.generation import check_generation_contract
 from course_lib.contracts.layer_norm import check_layer_norm_contract
 from course_lib.contracts.log_likelihood import check_log_likelihood_contract
@@ -14,6 +15,7 @@ from course_lib.contracts.perplexity import check_perplexity_contract
 from course_lib.contracts.position import check_position_contract
 from course_lib.contracts.sampling import check_sampling_contract
 from course_lib.contracts.strided_nll import check_strided_nll_contract
+from course_lib.contracts.tying import check_tying_contract
 from course_lib.report import ContractReport, ContractViolation
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "check_block_contract",
     "check_cache_contract",
     "check_causal_mask_contract",
+    "check_causality_contract",
     "check_generation_contract",
     "check_layer_norm_contract",
     "check_log_likelihood_contract",
@@ -33,4 +36,5 @@ __all__ = [
     "check_position_contract",
     "check_sampling_contract",
     "check_strided_nll_contract",
+    "check_tying_contract",
 ]
