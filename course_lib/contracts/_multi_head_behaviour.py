@@ -49,7 +49,9 @@ def explain_heads(subject: ContractSubject) -> Diagnosis:
     probes = [Probe(partial(_heads_read, probe=_heads_probe(case))) for case in ordinary]
     special = [_heads_finite, _heads_rounding, _heads_overwritten, _heads_memory, _heads_training]
     probes += [Probe(look, core=False) for look in special]
-    low = replace(ordinary[7], x=1 + 0.1 * ordinary[7].x, w_k=-ordinary[7].w_q)
+    low = ordinary[7]  # opposite projections and a faint padding: of all scores its are the highest
+    x = torch.where(low.valid.unsqueeze(-1), 1 + 0.1 * low.x, 0.01)
+    low = replace(low, x=x, w_k=-low.w_q)
     high = replace(many, w_q=many.w_q * 60, w_k=many.w_k * 60)
     sized = [replace(low, w_k=size * low.w_k) for size in (1e6, 1e12)]
     for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):

@@ -157,7 +157,10 @@ def shared_softmax(scores, keep):
         (heads_with(weigh=filled(-1e5)), {"finite_fill_small"}),
         (heads_with(weigh=added(-1e9)), {"finite_fill_large"}),
         (heads_with(weigh=added(-1e4)), {"finite_fill_small"}),
-        (heads_with(pairs=strictly_past, weigh=added(-1e9)), {"causal_blind_to_itself"}),
+        (
+            heads_with(pairs=strictly_past, weigh=added(-1e9)),
+            {"causal_blind_to_itself", "finite_fill_large"},
+        ),
         (heads_with(cut=cut_by_reshape), {"heads_cut_by_view"}),
         (heads_with(weigh=shared_softmax), {"softmax_over_queries"}),
         (all_in(torch.float32), {"float32_inside"}),

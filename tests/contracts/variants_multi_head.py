@@ -86,7 +86,7 @@ def heads_by_einsum(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
 
 def heads_one_by_one(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
     """One head after the other, each adding its share through its own rows of w_o."""
-    keep, d_head = allowed_pairs(x, causal, token_valid)[:, 0], x.shape[-1] // n_heads
+    keep, d_head = allowed_pairs(x, causal, token_valid).squeeze(1), x.shape[-1] // n_heads
     output = torch.zeros_like(x)
     for head in range(n_heads):
         part = slice(head * d_head, (head + 1) * d_head)
@@ -230,19 +230,18 @@ def heads_by_loops(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
 def heads_plainly(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
     items, tokens, width = x.shape
     d_head = width // n_heads
-    q = (x @ w_q).reshape(items, tokens, n_heads, d_head).transpose(1, 2)
-    k = (x @ w_k).reshape(items, tokens, n_heads, d_head).transpose(1, 2)
-    v = (x @ w_v).reshape(items, tokens, n_heads, d_head).transpose(1, 2)
-    scores = q @ k.transpose(-2, -1) / math.sqrt(d_head)
-    hidden = torch.zeros(items, 1, 1, tokens, dtype=torch.bool)
-    if token_valid is not None:
-        hidden = ~token_valid[:, None, None, :]
+    q = (x @ w_q).reshape(items, tokens, n_heads, d_head).permute(0, 2, 1, 3)
+    k = (x @ w_k).reshape(items, tokens, n_heads, d_head).permute(0, 2, 1, 3)
+    v = (x @ w_v).reshape(items, tokens, n_heads, d_head).permute(0, 2, 1, 3)
+    scores = q @ k.mT / math.sqrt(d_head)
+    valid = torch.ones(items, tokens) > 0 if token_valid is None else token_valid
+    hidden = ~valid[:, None, None]
     if causal:
         hidden = hidden | torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
     empty = hidden.all(dim=-1, keepdim=True)
     scores = scores.masked_fill(hidden & ~empty, -math.inf)
     weights = scores.softmax(dim=-1)
-    return (weights @ v).transpose(1, 2).reshape(items, tokens, width) @ w_o
+    return (weights @ v).permute(0, 2, 1, 3).reshape(items, tokens, width) @ w_o
 
 
 def heads_by_bmm(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
@@ -494,4 +493,26 @@ MISTAKES = {
     "keys_detached": "gradients",
 }
 MUTATED = [heads_plainly, heads_by_einsum, heads_one_by_one]
-EQUIVALENT = {}
+EQUIVALENT = {
+    "heads_plainly:8 -1: 0": "ones are above -1 too",
+    "heads_plainly:8 GtE: torch.ones(items, tokens) > 0": "ones are above 0 and not below",
+    **dict.fromkeys(
+        [
+            "heads_plainly:8 arguments swapped: torch.ones(items, tokens)",
+            "heads_plainly:8 method dropped: torch.ones(items, tokens)",
+            "heads_plainly:8 never: torch.ones(items, tokens) > 0 if token_valid is None "
+            "else token_valid",
+        ],
+        "raises where token_valid is None, a call that need not be known",
+    ),
+    **dict.fromkeys(
+        [
+            "heads_plainly:9 whole slice: :",
+            "heads_one_by_one:7 whole slice: :",
+            "heads_one_by_one:7 whole slice: : (2)",
+            "heads_one_by_one:7 whole slice: : (3)",
+        ],
+        "the slice is whole already",
+    ),
+    "heads_plainly:13 masked_fill_: scores.masked_fill": "the scores are a tensor of its own",
+}
