@@ -10,6 +10,7 @@ from torch import Tensor
 from course_lib.contracts._block_case import (
     BlockCase,
     BlockLayer,
+    BlockWatcher,
     block_case,
     block_direction,
 )
@@ -43,7 +44,7 @@ def _block_slopes(case: BlockCase, block: Callable[..., Any]) -> Any:
         return "stream changed"
     leaves = [case.x.clone(), *(layer.matrix.clone() for layer in case.layers)]
     leaves = [leaf.requires_grad_() for leaf in leaves]
-    result = block(leaves[0], *(BlockLayer("linear", leaf) for leaf in leaves[1:]))
+    result = block(leaves[0], *(BlockWatcher(BlockLayer("linear", leaf)) for leaf in leaves[1:]))
     if not result.requires_grad:
         return "no gradient"
     loss = (result * block_direction(case.x.shape)).sum()

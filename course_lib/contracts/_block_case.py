@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 BLOCK_LAYERS = ("norm1", "attend", "norm2", "feed")
 
@@ -75,14 +75,15 @@ def _block_normed(row: list[float], gain: list[float]) -> list[float]:
     return [(n - mean) / root * g for n, g in zip(row, gain, strict=True)]
 
 
-class BlockWatcher:
+class BlockWatcher(nn.Module):
     """A sublayer that keeps what it was given; if it counts, call n gives n times the result."""
 
     def __init__(self, layer: BlockLayer, counting: bool = False) -> None:
+        super().__init__()
         self.layer, self.counting = layer, counting
         self.given: list[Tensor] = []
 
-    def __call__(self, v: Tensor) -> Tensor:
+    def forward(self, v: Tensor) -> Tensor:
         self.given.append(v.detach().clone())
         made = self.layer(v)
         return made * len(self.given) if self.counting else made

@@ -32,6 +32,10 @@ _POSITION_FACTS = {
         "en": "{count} of {size} numbers are NaN or infinite",
         "ru": "NaN или бесконечности: {count} из {size} чисел",
     },
+    "zero": {
+        "en": "at position 0 every angle is 0: sin 0 = 0 and cos 0 = 1, in turn",
+        "ru": "на позиции 0 все углы равны 0: sin 0 = 0 и cos 0 = 1, попеременно",
+    },
     "angle": {
         "en": "position {p}, columns {even} and {odd}: the angle must be {angle:.6g}; "
         "wrong in all: {count} of {size} numbers",
@@ -131,7 +135,8 @@ def judge_position_zero(subject: ContractSubject, case: PositionCase) -> float:
     """Row 0: all sines 0, all cosines 1."""
     first = position_call(subject, case)[:1]
     want = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(1, case.d_model // 2)
-    return _position_compare(first, want, 1e-6, "first row")
+    facts = localized(_POSITION_FACTS["zero"])
+    return _position_compare(first, want, 1e-6, "first row", facts)
 
 
 def judge_position_prefix(subject: ContractSubject, case: PositionCase) -> float:

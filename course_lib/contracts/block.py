@@ -91,7 +91,7 @@ def check_block_contract(block: Callable[..., Any]) -> ContractReport:
     subject = ContractSubject("check_block_contract", block, _BLOCK_MEANINGS, explain_block)
     first = block_case(0, 1, 2, 3)
     with quiet_globals():
-        if is_stub(block, first.x, *first.layers):
+        if is_stub(block, first.x, *first.watched()):
             return ContractReport(subject.contract, attempted=False)
         clauses = tuple(_block_clauses(subject))
     errors = {clause.name: clause.measured for clause in clauses}
@@ -133,5 +133,5 @@ def _block_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     narrow = cases(90, mixed, dtype=torch.float32)[:4]
     narrow.append(block_case(99, 2, 3, dtype=torch.float32, size=1e4))
     yield hold("float32_inputs", 3e-5, partial(judge_block, tolerance=3e-5), narrow)
-    if not is_forward_only(subject.candidate, linear[0].x, *linear[0].layers):
+    if not is_forward_only(subject.candidate, linear[0].x, *linear[0].watched()):
         yield hold("gradients", 1e-8, judge_block_gradients, linear[:4])

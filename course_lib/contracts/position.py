@@ -116,7 +116,7 @@ def _position_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     bases = [
         PositionCase(length, d_model, base)
         for length, d_model in ((5, 4), (40, 12))
-        for base in (100, 2.0, 10_000.0, 1e6, 37.5)
+        for base in (100.0, 2.0, 10_000.0, 1e6, 37.5)
     ]
     bases += [PositionCase(5, 4), PositionCase(40, 12)]
     far = [PositionCase(*size) for size in ((1300, 6), (5300, 10), (33_000, 4))]

@@ -94,6 +94,23 @@ NORM_STATISTICS_MISTAKES = (
         {"en": "x.var(-1, unbiased=False)", "ru": "x.var(-1, unbiased=False)"},
     ),
     Mistake(
+        "unbiased_std_plus_eps",
+        "codertimo/BERT-pytorch#30",
+        partial(
+            mistaken_norm,
+            spread=lambda x, centred, axes: x.var(axes, True, keepdim=True),
+            root=lambda variance, eps: variance.sqrt() + eps,
+        ),
+        {
+            "en": "x.std(-1) + eps, as in a well-known tutorial: d - 1, and eps outside the root",
+            "ru": "x.std(-1) + eps, как в известном пособии: d - 1, и eps вне корня",
+        },
+        {
+            "en": "(x.var(-1, unbiased=False) + eps).sqrt()",
+            "ru": "(x.var(-1, unbiased=False) + eps).sqrt()",
+        },
+    ),
+    Mistake(
         "sum_for_mean",
         "a mutation of right code",
         partial(
@@ -156,6 +173,24 @@ NORM_STATISTICS_MISTAKES = (
             "ru": "среднее не вычитается вовсе: это RMSNorm",
         },
         {"en": "x - x.mean(-1, keepdim=True) first", "ru": "сначала x - x.mean(-1, keepdim=True)"},
+    ),
+    Mistake(
+        "rms_norm_without_bias",
+        "ggml-org/llama.cpp#173",
+        partial(
+            mistaken_norm,
+            spread=lambda x, centred, axes: x.square().mean(axes, True),
+            divide=lambda x, centred, root: x / root,
+            affine=lambda y, gain, bias: y * gain,
+        ),
+        {
+            "en": "this is RMSNorm: no mean is subtracted and no bias is added",
+            "ru": "это RMSNorm: среднее не вычитается и bias не прибавляется",
+        },
+        {
+            "en": "(x - mean) / root * gain + bias",
+            "ru": "(x - mean) / root * gain + bias",
+        },
     ),
     Mistake(
         "numerator_not_centred",

@@ -17,6 +17,7 @@ def mistaken_encoding(
     scale: Callable[[float], float] = lambda base: base,
     default: float = 10_000.0,
     rate: Callable[[Tensor, int, float], Any] = lambda i, d, base: base ** -(2 * i / d),
+    turn: Callable[[Tensor, Tensor], Tensor] = lambda positions, rate: positions * rate,
     weave: Callable[[Tensor, Tensor], Tensor] = lambda s, c: torch.stack((s, c), -1).flatten(1),
 ) -> Callable[..., Tensor]:
     """A sinusoidal encoding with one of its steps replaced; `rate` may give one rate or two."""
@@ -26,7 +27,7 @@ def mistaken_encoding(
         pair = torch.arange(d_model // 2, dtype=torch.float64)
         rates = rate(pair, d_model, scale(base))
         sine_rate, cosine_rate = rates if isinstance(rates, tuple) else (rates, rates)
-        return weave((positions * sine_rate).sin(), (positions * cosine_rate).cos())
+        return weave(turn(positions, sine_rate).sin(), turn(positions, cosine_rate).cos())
 
     return sinusoidal_encoding
 

@@ -93,8 +93,8 @@ POSITION_MISTAKES = (
             weave=lambda s, c: torch.stack((s, c), -1).flatten(1).half(),
         ),
         {
-            "en": "the table comes in float16: three decimals are left",
-            "ru": "таблица в float16: от чисел остаются три знака",
+            "en": "the table comes in sixteen bits: two or three decimals are left",
+            "ru": "таблица в шестнадцати битах: от чисел остаются два-три знака",
         },
         {"en": "float32 or float64", "ru": "float32 или float64"},
     ),
@@ -122,6 +122,32 @@ POSITION_MISTAKES = (
         {
             "en": "arange(length, dtype=torch.float64)",
             "ru": "arange(length, dtype=torch.float64)",
+        },
+    ),
+    Mistake(
+        "angles_in_bfloat16",
+        "huggingface/candle#3520",
+        partial(mistaken_encoding, turn=lambda p, rate: (p.bfloat16() * rate.bfloat16()).double()),
+        {
+            "en": "angles are computed in bfloat16: two decimals are left, and far rows collapse",
+            "ru": "углы считаются в bfloat16: остаются два знака, а дальние строки совпадают",
+        },
+        {
+            "en": "compute angles in float64, cast last",
+            "ru": "углы — в float64, приведение в конце",
+        },
+    ),
+    Mistake(
+        "angles_in_float16",
+        "vllm-project/vllm#54620",
+        partial(mistaken_encoding, turn=lambda p, rate: (p.half() * rate.half()).double()),
+        {
+            "en": "angles are computed in float16, and the error grows with the position",
+            "ru": "углы считаются в float16, и ошибка растёт с позицией",
+        },
+        {
+            "en": "compute angles in float64, cast last",
+            "ru": "углы — в float64, приведение в конце",
         },
     ),
     Mistake(

@@ -78,11 +78,18 @@ def test_the_failing_input_is_cut_down_to_a_few_numbers():
     assert leak.failing_input["x"].numel() <= 4
 
 
-def test_a_tutorials_two_mistakes_are_named_both():
-    def norm(x, gain, bias, eps=1e-5):
+def test_two_mistakes_at_once_are_named_both():
+    def norm(x, gain, bias, eps=1e-6):
         return gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps) + bias
 
-    assert violation(norm).mistakes == ("variance_over_n_minus_1", "eps_outside_the_root")
+    assert violation(norm).mistakes == ("unbiased_std_plus_eps", "default_eps_1e_6")
+
+    def another(x, gain, bias, eps=1e-5):
+        centred = x - x.mean(1, keepdim=True) if x.dim() > 2 else x - x.mean(-1, keepdim=True)
+        axis = 1 if x.dim() > 2 else -1
+        return centred / (centred.square().mean(axis, keepdim=True) + eps).sqrt() * gain - bias
+
+    assert violation(another).mistakes == ("statistics_over_time", "bias_subtracted")
 
 
 @pytest.mark.parametrize(

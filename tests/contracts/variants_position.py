@@ -177,6 +177,13 @@ def with_noise():
     return encoding
 
 
+def sine_in_even_rows(length, d_model, *, base=10_000.0):
+    """Sine and cosine alternate along the wrong axis."""
+    even = torch.arange(d_model) // 2 * 2
+    angles = torch.arange(length)[:, None] / base ** (even / d_model)
+    return torch.where(torch.arange(length)[:, None] % 2 == 0, angles.sin(), angles.cos())
+
+
 def fails_on_one_row(length, d_model, *, base=10_000.0):
     return positions_by_stack(length, d_model, base=base)[1:].pow(1).new_tensor(
         [[0.0, 1.0] * (d_model // 2)]
@@ -210,6 +217,7 @@ WRONG = {
     "divides by zero": (fails_on_one_row, "result_form"),
     "scaled by the width": (spoilt(lambda t: t * t.shape[1] ** 0.5), "first_position"),
     "starts at minus one": (counted(lambda p: p - 1), "first_position"),
+    "sine in even rows": (sine_in_even_rows, "first_position"),
     "counts backwards": (counted(lambda p: p.flip(0)), "first_position"),
     "linspace": (counted(lambda p: torch.linspace(0, 50, len(p))), "length_free"),
     "fading": (spoilt(lambda t: t * 0.99 ** torch.arange(len(t))[:, None]), "one_angle"),
@@ -284,6 +292,8 @@ MISTAKES = {
     "table_in_half": "result_form",
     "positions_in_bfloat16": "distinct",
     "positions_in_float16": "far_positions",
+    "angles_in_bfloat16": "shift_is_rotation",
+    "angles_in_float16": "every_column",
     "counts_from_one": "first_position",
     "first_row_zero": "first_position",
     "positions_normalised": "length_free",
