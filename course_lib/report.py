@@ -52,7 +52,9 @@ _REPORT_TEXTS = {
         "ru": "от {call} ожидалась ошибка {wanted}, а возникла {came}: {message}",
     },
 }
-_CODE_HINT = re.compile(r" (\((?:fix|исправление): .*?\);?)(?= |$)")  # whole, on its own line
+_CODE_HINT = re.compile(
+    r" (\((?:fix|исправление): (?:[^()]|\((?:[^()]|\([^()]*\))*\))*\);?)(?= |$)"
+)
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,7 @@ class ContractReport(Mapping):
     def __str__(self) -> str:
         return _report_table(self)
 
-    def __repr__(self) -> str:
-        return _report_table(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return _report_html(self)
@@ -115,8 +116,7 @@ class ContractViolation(AssertionError):
     """A broken clause, with the evidence: the input, the places that differ, the diagnosis.
 
     `failing_input` maps argument names to values: calling the candidate with them shows the
-    fault again. `diagnosis` states only what was measured; `mistakes` names the catalogued
-    mistakes that the candidate equals.
+    fault again. `diagnosis` says what was measured; `mistakes`, which catalogued ones it equals.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ def _violation_text(violation: ContractViolation) -> str:
         lines += [_violation_mismatch(mismatch) for mismatch in violation.mismatches[:3]]
     if violation.diagnosis:
         diagnosis = localized(_REPORT_TEXTS["diagnosis"]) + violation.diagnosis
-        told, *more = _CODE_HINT.split(diagnosis)
+        told, *more = _CODE_HINT.split(diagnosis)  # a hint stands whole, on a line of its own
         lines += _report_wrapped(told, 2, 24)
         for hint, after in zip(more[::2], more[1::2], strict=True):
             lines += [*_report_wrapped(hint, 4, 3), *_report_wrapped(after.strip(), 4, 24)]
