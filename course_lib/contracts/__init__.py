@@ -1,6 +1,7 @@
 """Contracts: each takes anybody's function and returns a report, or says what is wrong with it."""
 
 from course_lib.contracts.attention import check_attention_contract
+from course_lib.contracts.batching import check_batching_contract
 from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
@@ -22,6 +23,7 @@ __all__ = [
     "ContractReport",
     "ContractViolation",
     "check_attention_contract",
+    "check_batching_contract",
     "check_block_contract",
     "check_cache_contract",
     "check_causal_mask_contract",

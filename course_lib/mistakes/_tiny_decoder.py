@@ -51,11 +51,16 @@ class TinyDecoder:
     def full_logits(self, ids: Sequence[int]) -> np.ndarray:
         """The logits of every position in one pass, without a cache."""
         ids = self.step("admit_full", list(ids))
-        x = self._embedded(ids, np.arange(len(ids)))
+        allowed = self.step("see_full", len(ids))
+        return self.step("finish_full", self.rows_at(ids, np.arange(len(ids)), allowed))
+
+    def rows_at(self, ids: Sequence[int], positions: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The logits of tokens that stand at these positions and may read what `allowed` says."""
+        x = self._embedded(ids, positions)
         for layer in range(self.n_layers):
             q, k, v = self._projected(layer, x)
-            x = self._attended(layer, x, q, k, v, self.step("see_full", len(ids)), 8**-0.5)
-        return self.step("finish_full", x @ self.embedding.T)
+            x = self._attended(layer, x, q, k, v, allowed, 8**-0.5)
+        return x @ self.embedding.T
 
     def cached_logits(self, ids: list[int], chunks: list[int]) -> np.ndarray:
         """The same logits, chunk by chunk, each reading the past from the cache."""

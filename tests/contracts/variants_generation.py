@@ -436,7 +436,7 @@ EQUIVALENT = {
     "growing_tensor:15 no sign: -1": TWO_AXES,
     "growing_tensor:4 call dropped: torch.as_tensor(prompt, dtype=torch.long)": "takes tensors",
     "growing_tensor:4 detach: torch.as_tensor(prompt, dtype=torch.long).clone": "cat copies",
-    "growing_tensor:4 method dropped: torch.as_tensor(prompt, dtype=torch.long).clone()": "the same",
+    "growing_tensor:4 method dropped: torch.as_tensor(prompt, dtype=torch.long).clone()": "same",
     "growing_tensor:4 no dtype=: torch.as_tensor(prompt, dtype=torch.long)": "integers are long",
     "growing_tensor:9 call dropped: int(new[-1])": TENSORS,
 }
