@@ -48,7 +48,6 @@ def wait(name):
 
 # What each candidate does on its first call, then the verdict it must get and words of the reason.
 FAULTS = {
-    "loops": ("while True: pass", "not_runnable", "time limit of 4 s"),
     "segfaults": ("ctypes.string_at(0)", "not_runnable", "crashed: SIGSEGV"),
     "exits": ("sys.exit(5)", "not_runnable", r"SystemExit: 5 \(line \d+\)"),
     "kills_its_group": (
@@ -64,7 +63,7 @@ FAULTS = {
         "ended from outside: SIGKILL",
     ),
     "lets_a_child_eat_memory": (
-        "if os.fork() == 0:\n    kept = [bytearray(b'x') * 2**24 for _ in range(2000)]\n"
+        "if os.fork() == 0:\n    kept = [bytearray(b'x') * 2**24 for _ in range(80)]\n"
         "time.sleep(300)",
         "not_runnable",
         "memory limit of 300 MiB",
@@ -75,7 +74,11 @@ FAULTS = {
         "more than 64 processes",
     ),
     "deserts": ("if os.fork(): os._exit(0)\nleave('deserter')", "not_runnable", "exit code 0"),
-    "reads": ("input()", "violation", ""),
+    "reads": (
+        "os.lseek(0, 0, 0)\nos.read(0, 99) and os._exit(7)\ninput()",  # not even its own order
+        "violation",
+        "",
+    ),
     "lies": (
         "lie = json.dumps({'verdict': 'accepted', 'contract': 'causal_mask'}) + '\\n'\n"
         "for fd in range(1, 64):\n"
@@ -102,7 +105,11 @@ FAULTS = {
         "accepted",
         "",
     ),
-    "forks_in_two": ("os.fork()", "accepted", ""),
+    "lets_a_child_speak_for_it": (
+        "if os.fork():\n    time.sleep(1.5)\n    os._exit(3)",
+        "not_runnable",
+        "exit code 3 before",
+    ),
     "cleans_up_too_much": (
         "assert os.path.basename(os.getcwd()) == 'candidate'\n"
         "assert tempfile.gettempdir() == os.getcwd()\n"
@@ -166,7 +173,7 @@ def judged(tmp_path_factory):
     candidates = [f"{file}:{name}" for name in FAULTS]
     candidates += [f"{folder}/{name}_on_import.py:right" for name in ("stops", "fails")]
     candidates += [f"{file}:right"]
-    limits = ["--json", "--jobs", "3", "--timeout", "4", "--memory", "300"]
+    limits = ["--json", "--jobs", "3", "--timeout", "60", "--memory", "300"]
     temporary = folder / "tmp"
     temporary.mkdir()
     done = subprocess.run(
@@ -230,9 +237,13 @@ def test_a_crash_shows_the_line_that_crashed(judged):
     assert re.search(r"faults\.py.*, line \d+ in segfaults_once", printed)
 
 
-def test_an_endless_loop_shows_its_line(judged):
-    printed = "\n".join(judged[0]["loops"]["printed"]["lines"])
-    assert re.search(r"faults\.py.*, line \d+ in loops_once", printed)
+def test_an_endless_loop_ends_at_the_limit_and_shows_its_line(tmp_path):
+    file = tmp_path / "loops.py"
+    file.write_text("def f(*sizes):\n    while sizes:\n        pass\n", encoding="utf-8")
+    told = judge_candidate(read_task("causal_mask", f"{file}:f", timeout=1.5))
+    assert told["verdict"] == "not_runnable"
+    assert told["reason"] == "it ran longer than the time limit of 1.5 s (--timeout)"
+    assert re.search(r'loops\.py", line [23] in f', "\n".join(told["printed"]["lines"]))
 
 
 def test_no_temporary_folder_is_left(judged):
