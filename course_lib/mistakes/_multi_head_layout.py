@@ -33,13 +33,15 @@ def _heads_rotated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
 
 
 def _heads_turned(x: Tensor) -> Tensor:
-    """Turn the two halves of the width by angles that grow with the position."""
+    """Turn the two halves of an even width by angles that grow with the position."""
     half = x.shape[-1] // 2
-    rates = 10000.0 ** (-torch.arange(half, dtype=x.dtype) / max(half, 1))
+    if x.shape[-1] % 2:
+        return x
+    rates = 10000.0 ** (-torch.arange(half, dtype=x.dtype) / half)
     angles = torch.arange(x.shape[-2], dtype=x.dtype).unsqueeze(-1) * rates
-    one, other, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    one, other = x.chunk(2, dim=-1)
     turned = one * angles.cos() - other * angles.sin(), other * angles.cos() + one * angles.sin()
-    return torch.cat([*turned, rest], dim=-1)
+    return torch.cat(turned, dim=-1)
 
 
 def _heads_averaged(x: Tensor) -> Tensor:
