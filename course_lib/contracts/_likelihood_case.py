@@ -28,7 +28,7 @@ class LikelihoodCase:
         return tuple(value.clone() for value in self.arguments().values())
 
     def smaller(self) -> Iterator["LikelihoodCase"]:
-        """Fewer rows, then fewer tokens, then a smaller vocabulary, then rounder numbers."""
+        """Fewer rows, fewer tokens, no unused entries of the vocabulary, rounder numbers."""
         return filter(_predicts_something, _smaller_likelihoods(self))
 
 
@@ -47,8 +47,11 @@ def _smaller_likelihoods(case: LikelihoodCase) -> Iterator[LikelihoodCase]:
             tokens = (Ellipsis, part)
             logits = case.logits[(*tokens, slice(None))]
             yield replace(_likelihood_of(case, lambda value, at=tokens: value[at]), logits=logits)
-    if int(case.token_ids.max()) < vocab_size - 1 and vocab_size > 2:
-        yield replace(case, logits=case.logits[..., :-1])
+    unused = sorted(set(range(vocab_size)) - set(case.token_ids.flatten().tolist()))
+    for token in unused[-1:] if vocab_size > 2 else []:
+        kept = torch.arange(vocab_size) != token
+        later = (case.token_ids > token).long()
+        yield replace(case, logits=case.logits[..., kept], token_ids=case.token_ids - later)
     if case.valid is not None and bool(case.valid.all()):
         yield replace(case, valid=None)
     rounder = case.logits.round()

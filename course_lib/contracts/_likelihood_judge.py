@@ -21,12 +21,14 @@ from course_lib.text import localized
 _LIKELIHOOD_FACTS = {
     "not_number": {
         "en": "the result is {came}, not a number (a float, or a tensor with no axes)",
-        "ru": "результат — {came}, а нужно число (float или тензор без осей)",
+        "ru": "результат — {came}, а нужно число (float или тензор без осей)",
     },
     "not_finite": {
         "en": "the result is {came}, although the right one is {want}",
         "ru": "результат {came}, хотя верный конечен: {want}",
     },
+    "finite": {"en": "a finite number", "ru": "конечное число"},
+    "unchanged": {"en": "arguments unchanged", "ru": "аргументы целы"},
     "off": {
         "en": "predicted tokens: {count}; the right answer is {want}",
         "ru": "предсказанных токенов: {count}; верный ответ {want}",
@@ -83,7 +85,8 @@ def _finite_number(result: Any, asked: Likelihood, want: float) -> float:
     if not math.isfinite(got):
         facts = localized(_LIKELIHOOD_FACTS["not_finite"], came=got, want=f"{want:.6g}")
         mismatch = Mismatch(asked.name, (), got, want)
-        raise Breach("not finite", str(got), f"{want:.6g}", mismatches=(mismatch,), facts=facts)
+        finite = localized(_LIKELIHOOD_FACTS["finite"])
+        raise Breach("not finite", str(got), finite, mismatches=(mismatch,), facts=facts)
     return got
 
 
@@ -99,7 +102,7 @@ def judge_likelihood(
         count = count if case.valid is None else int(case.valid[..., 1:].sum())
         facts = localized(_LIKELIHOOD_FACTS["off"], count=count, want=f"{want:.6g}")
         mismatch = Mismatch(asked.name, (), got, want)
-        raise Breach("wrong", error, mismatches=(mismatch,), facts=facts)
+        raise Breach("wrong", asked.misses(got, want, 1.0), mismatches=(mismatch,), facts=facts)
     return error
 
 
@@ -124,7 +127,9 @@ def judge_padding(
             _LIKELIHOOD_FACTS["padding_read"], other=f"{other:.6g}", first=f"{first:.6g}"
         )
         mismatch = Mismatch(asked.name, (), first, want)
-        raise Breach("padding read", error, mismatches=(mismatch,), facts=facts)
+        raise Breach(
+            "padding read", asked.misses(other, first, 1.0), mismatches=(mismatch,), facts=facts
+        )
     return max(error, judge_likelihood(subject, case, asked, allowed))
 
 
@@ -154,7 +159,9 @@ def judge_renaming(
         shown = {"first": f"{first:.6g}", "other": f"{other:.6g}", "last": last}
         facts = localized(_LIKELIHOOD_FACTS["renamed"], **shown)
         mismatch = Mismatch(asked.name, (), first, want)
-        raise Breach("renamed", error, mismatches=(mismatch,), facts=facts)
+        raise Breach(
+            "renamed", asked.misses(other, first, 1.0), mismatches=(mismatch,), facts=facts
+        )
     return error
 
 
@@ -172,7 +179,8 @@ def judge_likelihood_state(
     for name, before, after in zip(case.arguments(), case.copies(), given, strict=True):
         if before.shape != after.shape or not torch.equal(before, after):
             facts = localized(_LIKELIHOOD_FACTS["changed"], name=name)
-            raise Breach(f"changed {name}", name, "", facts=facts)
+            unchanged = localized(_LIKELIHOOD_FACTS["unchanged"])
+            raise Breach(f"changed {name}", name, unchanged, facts=facts)
     first = call_likelihood(subject, case, asked, want)
     call_candidate(subject.candidate, *between(case).copies())
     again = call_likelihood(subject, case, asked, want)

@@ -17,14 +17,15 @@ from course_lib.contracts._strided_nll_case import (
     nats_of_token,
     strided_by_places,
 )
-from course_lib.mistakes.strided_nll import STRIDED_NLL_MISTAKES, mistaken_strided_nll
+from course_lib.mistakes._strided_steps import mistaken_strided_nll
+from course_lib.mistakes.strided_nll import STRIDED_NLL_MISTAKES
 from course_lib.report import Mismatch
 from course_lib.text import localized
 
 _STRIDED_FACTS = {
     "not_number": {
         "en": "the result is {came}, not one finite number of nats",
-        "ru": "результат — {came}, а нужно одно конечное число натов",
+        "ru": "результат — {came}, а нужно одно конечное число натов",
     },
     "weights": {
         "en": "how often each predicted token is counted (once is right): {shown}",
@@ -47,6 +48,7 @@ _STRIDED_FACTS = {
         "en": "another score gives 1 nat to each token of the same ids, and the result is {fresh}",
         "ru": "другая score даёт каждому токену тех же ids по 1 нату, а результат {fresh}",
     },
+    "unchanged": {"en": "ids unchanged", "ru": "ids целы"},
     "changed": {"en": "the function writes into ids", "ru": "функция пишет в ids"},
     "remembered": {
         "en": "the same call gave {first} before another call and {again} after it",
@@ -181,7 +183,8 @@ def judge_strided_state(subject: ContractSubject, case: StridedCase) -> float:
     ids = torch.tensor(case.ids)
     call_candidate(subject.candidate, WindowScore(by_token), ids, case.max_length, case.stride)
     if ids.tolist() != case.ids:
-        raise Breach("changed", "ids", "", facts=localized(_STRIDED_FACTS["changed"]))
+        unchanged = localized(_STRIDED_FACTS["unchanged"])
+        raise Breach("changed", "ids", unchanged, facts=localized(_STRIDED_FACTS["changed"]))
     first, _ = call_strided(subject.candidate, case, by_token)
     fresh, _ = call_strided(subject.candidate, case, lambda token, before: 1.0)
     if abs(fresh - 1.0) > 1e-6:

@@ -64,7 +64,7 @@ _LOG_LIKELIHOOD_MEANINGS = {
     },
     "independent_results": {
         "en": "the same call, the same result; arguments unchanged",
-        "ru": "тот же вызов — тот же результат; аргументы целы",
+        "ru": "тот же вызов — тот же результат; аргументы целы",
     },
 }
 
@@ -162,7 +162,9 @@ def _explain_log_likelihood(subject: ContractSubject) -> Diagnosis:
         )
     ]
     special = [
-        *(_one_text(surprised_likelihood(1, 4, (gap,))) for gap in (35.0, 400.0, 6000.0)),
+        _one_text(surprised_likelihood(1, 4, (6000.0,))),
+        _one_text(surprised_likelihood(1, 51, (20.0,))),
+        _one_text(surprised_likelihood(1, 4, (10.0,), level=5000.0)),
         *(_one_text(even_likelihood(1, 4, 5, level)) for level in (5000.0, -5000.0)),
     ]
     probes = [Probe(partial(likelihood_probed, case=case)) for case in ordinary]

@@ -88,5 +88,5 @@ def _explain_nll(subject: ContractSubject) -> Any:
         asked=MEAN_NLL,
         catalogue=NLL_MISTAKES,
         reference=mistaken_nll(),
-        gaps=(35.0, 600.0, 9000.0),
+        surprises=((2, 4, (9000.0,)),),
     )(subject)

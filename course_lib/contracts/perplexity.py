@@ -27,8 +27,8 @@ _PERPLEXITY_MEANINGS = {
         "ru": "V равновероятных токенов: перплексия V",
     },
     "values": {
-        "en": "exp of the mean nats per token (error in nats)",
-        "ru": "exp от среднего числа натов (ошибка в натах)",
+        "en": "exp of the mean nats per token, by two references",
+        "ru": "exp от среднего числа натов, по двум эталонам",
     },
     "extreme_logits": {
         "en": "up to exp(300), and logits of 10000: exact and finite",
@@ -84,6 +84,6 @@ def _explain_perplexity(subject: ContractSubject) -> Diagnosis:
         asked=PERPLEXITY,
         catalogue=PERPLEXITY_MISTAKES,
         reference=mistaken_perplexity(),
-        gaps=(35.0, 250.0, 600.0),
+        surprises=((2, 4, (250.0,)), (1, 2, (250.0,)), (1, 51, (250.0, *[0.0] * 49))),
     )
     return explain(subject)

@@ -48,6 +48,15 @@ def _cost_smoothed(logits: Tensor, targets: Tensor) -> Tensor:
     return 0.9 * exact_cost(logits, targets) - 0.1 * logits.log_softmax(-1).mean(-1)
 
 
+def _cost_unnormalised(logits: Tensor, targets: Tensor) -> Tensor:
+    return -logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+
+
+def _as_if_log_probs(logits: Tensor, axis: int) -> tuple[Tensor, Callable[..., Tensor]]:
+    """Logits normalised over a wrong axis, and the cost that takes them for log-probabilities."""
+    return logits.log_softmax(axis), _cost_unnormalised
+
+
 def _moved_mask(ids: Tensor, valid: Tensor, by: int) -> Tensor:
     """The mask one place later (its first entry repeated) or earlier (nothing follows the end)."""
     if by > 0:
@@ -91,6 +100,7 @@ LIKELIHOOD_STEPS = {
     "last_token_dropped": ("counted", partial(_moved_mask, by=-1)),
     "mask_inverted": ("counted", lambda ids, valid: valid if valid.all() else ~valid),
     "zero_is_padding": ("counted", lambda ids, valid: valid & (ids != 0)),
+    "zero_instead_of_mask": ("counted", lambda ids, valid: ids != 0),
     "zero_guessed_padding": (
         "counted",
         lambda ids, valid: ids != 0 if valid.all() else valid,
@@ -110,15 +120,12 @@ LIKELIHOOD_STEPS = {
     "bits_not_nats": ("reduce", lambda *parts: mean_of_tokens(*parts) / math.log(2)),
     "probability_floor": (
         "cost",
-        partial(_cost_of_probs, nats=lambda probs: -(probs + 1e-9).log()),
+        partial(_cost_of_probs, nats=lambda probs: -(probs + 1e-12).log()),
     ),
     "probability_rounds_to_zero": ("cost", partial(_cost_of_probs, nats=lambda p: -p.log())),
     "exp_overflows": ("cost", _cost_unshielded),
     "probability_not_log": ("cost", partial(_cost_of_probs, nats=lambda probs: -probs)),
-    "raw_logits": (
-        "cost",
-        lambda logits, targets: -logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1),
-    ),
+    "raw_logits": ("cost", _cost_unnormalised),
     "softmax_twice": (
         "cost",
         lambda logits, targets: exact_cost(logits.softmax(-1), targets),
@@ -126,6 +133,12 @@ LIKELIHOOD_STEPS = {
     "softmax_over_positions": (
         "cost",
         partial(_cost_of_probs, nats=lambda probs: -probs.log(), axis=-2),
+    ),
+    "softmax_over_all_positions": ("prepare", lambda logits: _as_if_log_probs(logits, 1)),
+    "softmax_over_batch": ("prepare", lambda logits: _as_if_log_probs(logits, 0)),
+    "logits_clipped": (
+        "cost",
+        lambda logits, targets: exact_cost(logits.clamp(-50, 50), targets),
     ),
     "labels_smoothed": ("cost", _cost_smoothed),
 }
@@ -138,8 +151,10 @@ def costs_and_weights(
     valid = torch.ones_like(token_ids, dtype=torch.bool) if valid is None else valid
     counted = steps.get("counted", lambda ids, real: real)(token_ids, valid)
     align = steps.get("align", _next_token_pairs)
-    guesses, targets, real = align(logits.double(), token_ids, counted)
-    return steps.get("cost", exact_cost)(guesses, targets), real, valid
+    prepare = steps.get("prepare", lambda wide: (wide, exact_cost))
+    wide, cost = prepare(logits.double())
+    guesses, targets, real = align(wide, token_ids, counted)
+    return steps.get("cost", cost)(guesses, targets), real, valid
 
 
 def mistaken_nll(**steps: Callable[..., Any]) -> Callable[..., float]:

@@ -108,6 +108,14 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         },
         {"en": "let valid alone say what is padding", "ru": "о дополнении говорит только valid"},
     ),
+    "zero_instead_of_mask": (
+        "keras-team/keras-hub#63",
+        {
+            "en": "valid is not read: token id 0 is taken for padding, and nothing else",
+            "ru": "valid не прочитан: дополнением сочтён токен с номером 0 и ничто другое",
+        },
+        {"en": "nats[valid[:, 1:]].mean()", "ru": "nats[valid[:, 1:]].mean()"},
+    ),
     "zero_guessed_padding": (
         "wzhouad/RE_improved_baseline#3",
         {
@@ -141,7 +149,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         "d2l-ai/d2l-en#2076",
         {
             "en": "padding adds no nats but is counted in the mean: more padding, lower loss",
-            "ru": "дополнение не добавляет натов, но входит в делитель: больше его — меньше потери",
+            "ru": "дополнение не добавляет натов, но входит в делитель: больше его — меньше потери",
         },
         {"en": "sum / valid[:, 1:].sum()", "ru": "sum / valid[:, 1:].sum()"},
     ),
@@ -179,7 +187,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         },
         {
             "en": "log_softmax(...), no + eps and no clamp",
-            "ru": "log_softmax(...) без + eps и без clamp",
+            "ru": "без + eps и без clamp: log_softmax(...)",
         },
     ),
     "probability_rounds_to_zero": (
@@ -232,6 +240,30 @@ LIKELIHOOD_MISTAKE_TEXTS = {
             "ru": "softmax взят по позициям, а не по словарю",
         },
         {"en": "log_softmax(dim=-1)", "ru": "log_softmax(dim=-1)"},
+    ),
+    "softmax_over_all_positions": (
+        "PetrochukM/PyTorch-NLP#2",
+        {
+            "en": "softmax runs over all T positions instead of the vocabulary",
+            "ru": "softmax взят по всем T позициям, а не по словарю",
+        },
+        {"en": "log_softmax(dim=-1)", "ru": "log_softmax(dim=-1)"},
+    ),
+    "softmax_over_batch": (
+        "PetrochukM/PyTorch-NLP#2",
+        {
+            "en": "softmax runs over the batch instead of the vocabulary",
+            "ru": "softmax взят по пакету, а не по словарю",
+        },
+        {"en": "log_softmax(dim=-1)", "ru": "log_softmax(dim=-1)"},
+    ),
+    "logits_clipped": (
+        "a mutation of right code",
+        {
+            "en": "large logits are clipped before the softmax, and what they tell apart is lost",
+            "ru": "большие логиты обрезаны перед softmax, и различие между ними пропало",
+        },
+        {"en": "log_softmax(logits), no clamp", "ru": "без clamp: log_softmax(logits)"},
     ),
     "labels_smoothed": (
         "a mutation of right code",

@@ -51,7 +51,12 @@ LOG_LIKELIHOOD_MISTAKES = (
             *("not_shifted", "shifted_twice", "shifted_backwards", "wrapped_around"),
             *("end_scored_as_zero", "probability_floor", "probability_rounds_to_zero"),
             *("exp_overflows", "probability_not_log", "raw_logits", "softmax_twice"),
-            *("softmax_over_positions", "labels_smoothed"),
+            *(
+                "softmax_over_positions",
+                "softmax_over_all_positions",
+                "logits_clipped",
+                "labels_smoothed",
+            ),
         ),
     ),
     Mistake(
@@ -60,7 +65,7 @@ LOG_LIKELIHOOD_MISTAKES = (
         partial(mistaken_log_likelihood, total=lambda costs: -costs.mean()),
         {
             "en": "the log-probabilities are averaged, while the likelihood of a text is a product",
-            "ru": "логарифмы вероятностей усреднены, а правдоподобие текста — произведение",
+            "ru": "логарифмы вероятностей усреднены, а правдоподобие текста — произведение",
         },
         {"en": "log_probs.sum()", "ru": "log_probs.sum()"},
     ),

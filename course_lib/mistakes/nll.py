@@ -34,11 +34,13 @@ NLL_MISTAKES = (
         (
             *("not_shifted", "shifted_twice", "shifted_backwards", "rows_run_together"),
             *("wrapped_around", "end_scored_as_zero", "padding_counted", "mask_not_shifted"),
-            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_guessed_padding"),
+            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_instead_of_mask"),
+            "zero_guessed_padding",
             *("sum_not_mean", "mean_of_rows", "per_row_not_token", "padding_in_denominator"),
             *("first_token_in_denominator", "sign_lost", "bits_not_nats", "probability_floor"),
             *("probability_rounds_to_zero", "exp_overflows", "probability_not_log", "raw_logits"),
-            *("softmax_twice", "softmax_over_positions", "labels_smoothed"),
+            *("softmax_twice", "softmax_over_positions", "softmax_over_all_positions"),
+            *("softmax_over_batch", "logits_clipped", "labels_smoothed"),
         ),
     ),
     Mistake(

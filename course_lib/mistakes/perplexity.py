@@ -74,7 +74,7 @@ PERPLEXITY_MISTAKES = (
             "en": "2 is raised to a mean that is in nats, not in bits",
             "ru": "2 возведено в степень среднего, которое в натах, а не в битах",
         },
-        {"en": "exp(nats), or 2 ** bits", "ru": "exp(наты) или 2 ** биты"},
+        {"en": "exp(nats), or 2 ** bits", "ru": "2 ** биты или exp(наты)"},
     ),
     Mistake(
         "exp_to_the_bits",
@@ -86,7 +86,7 @@ PERPLEXITY_MISTAKES = (
             "en": "e is raised to a mean that is in bits, not in nats",
             "ru": "e возведено в степень среднего, которое в битах, а не в натах",
         },
-        {"en": "exp(nats), or 2 ** bits", "ru": "exp(наты) или 2 ** биты"},
+        {"en": "exp(nats), or 2 ** bits", "ru": "2 ** биты или exp(наты)"},
     ),
     Mistake(
         "not_exponentiated",
@@ -119,7 +119,7 @@ PERPLEXITY_MISTAKES = (
             "en": "the loss is cut off before exp, so that every hopeless model looks the same",
             "ru": "потери обрезаны перед exp, и все безнадёжные модели выглядят одинаково",
         },
-        {"en": "exp(mean(nats)), no min()", "ru": "exp(mean(nats)) без min()"},
+        {"en": "exp(mean(nats)), no min()", "ru": "без min: exp(mean(nats))"},
     ),
     Mistake(
         "exp_in_float32",
@@ -151,11 +151,13 @@ PERPLEXITY_MISTAKES = (
         (
             *("not_shifted", "shifted_twice", "shifted_backwards", "rows_run_together"),
             *("wrapped_around", "end_scored_as_zero", "padding_counted", "mask_not_shifted"),
-            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_guessed_padding"),
+            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_instead_of_mask"),
+            "zero_guessed_padding",
             *("sum_not_mean", "mean_of_rows", "per_row_not_token", "padding_in_denominator"),
             *("first_token_in_denominator", "sign_lost", "probability_floor"),
             *("exp_overflows", "probability_not_log", "raw_logits"),
-            *("softmax_twice", "softmax_over_positions", "labels_smoothed"),
+            *("softmax_twice", "softmax_over_positions", "softmax_over_all_positions"),
+            *("softmax_over_batch", "logits_clipped", "labels_smoothed"),
         ),
     ),
 )

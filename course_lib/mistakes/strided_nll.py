@@ -1,82 +1,21 @@
 """Losses of a long text by windows that are wrong in one way each, as people reported them."""
 
-from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
 
+from course_lib.mistakes._strided_steps import (
+    means_weighing,
+    mistaken_strided_nll,
+    strided_short_of_context,
+    strided_trailing_again,
+    strided_whole_windows,
+    strided_windows_of,
+    strided_windows_stepping,
+    strided_windows_to_the_very_end,
+    sum_over_all,
+)
 from course_lib.mistakes.catalogue import Mistake
-
-
-def strided_windows(length: int, max_length: int, stride: int) -> Iterable[tuple[int, int]]:
-    """Begin and end of the windows, one step of the right formula."""
-    for begin in range(0, length, stride):
-        yield begin, min(begin + max_length, length)
-        if begin + max_length >= length:
-            return
-
-
-def _windows_stepping(
-    length: int, max_length: int, stride: int, step: Callable[[int, int], int]
-) -> Iterable[tuple[int, int]]:
-    return strided_windows(length, max_length, step(max_length, stride))
-
-
-def _windows_of(length: int, max_length: int, stride: int, width: int) -> Iterable[tuple[int, int]]:
-    return strided_windows(length, max(max_length + width, 2), stride)
-
-
-def _windows_to_the_very_end(length: int, max_length: int, stride: int) -> list[tuple[int, int]]:
-    starts = range(0, length - 1, stride)
-    return [(begin, min(begin + max_length, length)) for begin in starts]
-
-
-def _whole_windows(length: int, max_length: int, stride: int) -> list[tuple[int, int]]:
-    windows = list(strided_windows(length, max_length, stride))
-    return [window for window in windows if window[1] - window[0] == max_length] or windows
-
-
-def _short_of_context(length: int, max_length: int, stride: int) -> Iterable[tuple[int, int]]:
-    """New tokens only, and the one before them."""
-    done = 1
-    for _, end in strided_windows(length, max_length, stride):
-        yield done - 1, end
-        done = end
-
-
-def new_nats(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
-    """The nats of the tokens that no earlier window counted, one step of the right formula."""
-    return nats[done - begin - 1 :]
-
-
-def _trailing_again(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
-    fresh = begin + 1 + len(nats) - done
-    return nats[-fresh:] if fresh else nats
-
-
-def mean_of_all(parts: Sequence[Tensor], length: int) -> Tensor:
-    """The mean over all counted tokens, one step of the right formula."""
-    return torch.cat(list(parts)).mean()
-
-
-def mistaken_strided_nll(**steps: Callable[..., Any]) -> Callable[..., float]:
-    """A strided loss with some of its steps (windows, fresh, reduce) replaced."""
-
-    def strided_nll(
-        score: Callable[[Any], Tensor], ids: Tensor, max_length: int, stride: int
-    ) -> float:
-        parts, done = [], 1
-        windows = steps.get("windows", strided_windows)
-        for begin, end in windows(len(ids), max_length, stride):
-            nats = torch.as_tensor(score(ids[begin:end]))
-            parts.append(steps.get("fresh", new_nats)(nats, begin, done, stride))
-            done = end
-        return float(steps.get("reduce", mean_of_all)(parts, len(ids)))
-
-    return strided_nll
-
 
 STRIDED_NLL_MISTAKES = (
     Mistake(
@@ -95,6 +34,27 @@ STRIDED_NLL_MISTAKES = (
             "en": "one sum of nats / one count of tokens",
             "ru": "одна сумма натов / одно число токенов",
         },
+    ),
+    Mistake(
+        "first_window_overweighted",
+        "huggingface/transformers#34138",
+        partial(mistaken_strided_nll, reduce=means_weighing(1, 0)),
+        {
+            "en": "the mean of the first window is multiplied by its length, although it predicts "
+            "one token less",
+            "ru": "среднее первого окна умножено на его длину, хотя предсказано на токен меньше",
+        },
+        {"en": "weight each mean by len(nats)", "ru": "вес каждого среднего — len(nats)"},
+    ),
+    Mistake(
+        "later_windows_underweighted",
+        "huggingface/transformers#34138",
+        partial(mistaken_strided_nll, reduce=means_weighing(0, -1)),
+        {
+            "en": "the means of the later windows are weighted by one token too few",
+            "ru": "средние следующих окон взяты с весом на один токен меньше",
+        },
+        {"en": "weight each mean by len(nats)", "ru": "вес каждого среднего — len(nats)"},
     ),
     Mistake(
         "overlap_counted_again",
@@ -121,6 +81,20 @@ STRIDED_NLL_MISTAKES = (
         {"en": "nats[end_before - begin - 1:]", "ru": "nats[end_before - begin - 1:]"},
     ),
     Mistake(
+        "boundary_token_costs_nothing",
+        "huggingface/transformers#30975",
+        partial(
+            mistaken_strided_nll,
+            fresh=lambda nats, begin, done, stride: nats[done - begin - (begin == 0) :],
+            reduce=sum_over_all,
+        ),
+        {
+            "en": "the first new token of every later window costs nothing, but is counted",
+            "ru": "первый новый токен каждого следующего окна учтён как бесплатный",
+        },
+        {"en": "nats[end_before - begin - 1:]", "ru": "nats[end_before - begin - 1:]"},
+    ),
+    Mistake(
         "boundary_token_twice",
         "a mutation of right code",
         partial(
@@ -141,21 +115,27 @@ STRIDED_NLL_MISTAKES = (
             "en": "the sum is divided by T, but the first token is predicted by nothing",
             "ru": "сумма разделена на T, хотя первый токен не предсказан ничем",
         },
-        {"en": "divide by len(ids) - 1", "ru": "делите на len(ids) - 1"},
+        {
+            "en": "divide by T - 1, the number of predictions",
+            "ru": "делите на T - 1, число предсказаний",
+        },
     ),
     Mistake(
         "sum_of_nats",
         "a mutation of right code",
         partial(mistaken_strided_nll, reduce=lambda parts, length: torch.cat(parts).sum()),
         {"en": "the nats are summed, not averaged", "ru": "наты сложены, а не усреднены"},
-        {"en": "divide by len(ids) - 1", "ru": "делите на len(ids) - 1"},
+        {
+            "en": "divide by T - 1, the number of predictions",
+            "ru": "делите на T - 1, число предсказаний",
+        },
     ),
     Mistake(
         "disjoint_windows",
         "EleutherAI/lm-evaluation-harness#339",
         partial(
             mistaken_strided_nll,
-            windows=partial(_windows_stepping, step=lambda max_length, stride: max_length - 1),
+            windows=partial(strided_windows_stepping, step=lambda length, stride: length - 1),
         ),
         {
             "en": "stride is ignored: the windows share one token, and the next ones have hardly "
@@ -166,10 +146,10 @@ STRIDED_NLL_MISTAKES = (
     ),
     Mistake(
         "text_cut_into_blocks",
-        "marin-community/marin#4962",
+        "huggingface/transformers#4415",
         partial(
             mistaken_strided_nll,
-            windows=partial(_windows_stepping, step=lambda max_length, stride: max_length),
+            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
             fresh=lambda nats, begin, done, stride: nats,
         ),
         {
@@ -180,9 +160,24 @@ STRIDED_NLL_MISTAKES = (
         {"en": "overlapping windows: step by stride", "ru": "окна с перекрытием: шаг stride"},
     ),
     Mistake(
+        "block_starts_cost_nothing",
+        "marin-community/marin#4962",
+        partial(
+            mistaken_strided_nll,
+            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
+            fresh=lambda nats, begin, done, stride: nats,
+            reduce=sum_over_all,
+        ),
+        {
+            "en": "the text is cut into separate blocks, whose first tokens cost nothing but count",
+            "ru": "текст разрезан на отдельные блоки, и их первые токены учтены как бесплатные",
+        },
+        {"en": "overlapping windows: step by stride", "ru": "окна с перекрытием: шаг stride"},
+    ),
+    Mistake(
         "only_new_tokens_scored",
         "a mutation of right code",
-        partial(mistaken_strided_nll, windows=_short_of_context),
+        partial(mistaken_strided_nll, windows=strided_short_of_context),
         {
             "en": "a window holds only its new tokens, without the context that fits",
             "ru": "в окне только новые токены, без контекста, который ещё помещается",
@@ -194,7 +189,7 @@ STRIDED_NLL_MISTAKES = (
         "chiphuyen/stanford-tensorflow-tutorials#3",
         partial(
             mistaken_strided_nll,
-            windows=partial(_windows_stepping, step=lambda max_length, stride: max_length - stride),
+            windows=partial(strided_windows_stepping, step=lambda length, stride: length - stride),
         ),
         {
             "en": "stride is taken for the overlap: the windows move by max_length - stride",
@@ -205,7 +200,7 @@ STRIDED_NLL_MISTAKES = (
     Mistake(
         "last_window_dropped",
         "NVIDIA/DeepLearningExamples#177",
-        partial(mistaken_strided_nll, windows=_whole_windows),
+        partial(mistaken_strided_nll, windows=strided_whole_windows),
         {
             "en": "a last window that is not full is dropped, and the end of the text with it",
             "ru": "неполное последнее окно отброшено, а с ним и конец текста",
@@ -218,18 +213,22 @@ STRIDED_NLL_MISTAKES = (
     Mistake(
         "trailing_windows_counted",
         "a mutation of right code",
-        partial(mistaken_strided_nll, windows=_windows_to_the_very_end, fresh=_trailing_again),
+        partial(
+            mistaken_strided_nll,
+            windows=strided_windows_to_the_very_end,
+            fresh=strided_trailing_again,
+        ),
         {
             "en": "windows after the one that reaches the end are counted again: nats[-0:] is all "
             "of them",
-            "ru": "окна после достигшего конца учтены ещё раз: nats[-0:] — это все наты",
+            "ru": "окна после достигшего конца учтены ещё раз: nats[-0:] — это все наты",
         },
         {"en": "stop when end == len(ids)", "ru": "остановитесь при end == len(ids)"},
     ),
     Mistake(
         "window_too_long",
         "a mutation of right code",
-        partial(mistaken_strided_nll, windows=partial(_windows_of, width=1)),
+        partial(mistaken_strided_nll, windows=partial(strided_windows_of, width=1)),
         {
             "en": "a window has max_length + 1 tokens, more than the model can read",
             "ru": "в окне max_length + 1 токенов, больше, чем читает модель",
@@ -239,7 +238,7 @@ STRIDED_NLL_MISTAKES = (
     Mistake(
         "window_too_short",
         "a mutation of right code",
-        partial(mistaken_strided_nll, windows=partial(_windows_of, width=-1)),
+        partial(mistaken_strided_nll, windows=partial(strided_windows_of, width=-1)),
         {
             "en": "a window has max_length - 1 tokens: one token of context less than fits",
             "ru": "в окне max_length - 1 токенов: контекст на токен короче возможного",
@@ -274,7 +273,7 @@ STRIDED_NLL_MISTAKES = (
         "ggml-org/llama.cpp#2714",
         partial(
             mistaken_strided_nll,
-            windows=partial(_windows_stepping, step=lambda max_length, stride: max_length),
+            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
             fresh=lambda nats, begin, done, stride: nats[len(nats) // 2 :],
         ),
         {

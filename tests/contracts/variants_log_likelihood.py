@@ -183,6 +183,8 @@ MISTAKES = {
     "raw_logits": "certain_model",
     "softmax_twice": "certain_model",
     "softmax_over_positions": "certain_model",
+    "softmax_over_all_positions": "certain_model",
+    "logits_clipped": "nothing_clamped",
     "labels_smoothed": "certain_model",
     "mean_not_sum": "uniform_model",
     "divided_by_length": "uniform_model",

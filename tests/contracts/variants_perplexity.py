@@ -155,6 +155,7 @@ MISTAKES = {
     "last_token_dropped": "uniform_model",
     "mask_inverted": "padding",
     "zero_is_padding": "token_zero",
+    "zero_instead_of_mask": "token_zero",
     "zero_guessed_padding": "token_zero",
     "sum_not_mean": "uniform_model",
     "mean_of_rows": "unequal_lengths",
@@ -168,6 +169,9 @@ MISTAKES = {
     "raw_logits": "certain_model",
     "softmax_twice": "certain_model",
     "softmax_over_positions": "certain_model",
+    "softmax_over_all_positions": "certain_model",
+    "softmax_over_batch": "certain_model",
+    "logits_clipped": "extreme_logits",
     "labels_smoothed": "certain_model",
 }
 MUTATED = [perplexity_by_sums, perplexity_by_bits]

@@ -205,13 +205,17 @@ WRONG = {
 }
 MISTAKES = {
     "window_means_unweighted": "every_token_once",
+    "first_window_overweighted": "every_token_once",
+    "later_windows_underweighted": "every_token_once",
     "overlap_counted_again": "every_token_once",
     "boundary_token_lost": "every_token_once",
+    "boundary_token_costs_nothing": "every_token_once",
     "boundary_token_twice": "every_token_once",
     "divided_by_all_tokens": "one_window",
     "sum_of_nats": "one_window",
     "disjoint_windows": "context",
     "text_cut_into_blocks": "every_token_once",
+    "block_starts_cost_nothing": "every_token_once",
     "only_new_tokens_scored": "context",
     "stride_is_overlap": "context",
     "last_window_dropped": "every_token_once",

@@ -1,0 +1,77 @@
+"""The perplexity's contract: exp of one mean, whatever the batch."""
+
+import math
+
+import pytest
+import torch
+
+from course_lib.contracts import ContractViolation, check_perplexity_contract
+from course_lib.contracts._likelihood_case import PERPLEXITY
+
+from .likelihoods import nll_by_gather
+from .trial import verdict
+from .variants_perplexity import perplexity_by_sums
+
+
+def violation(candidate):
+    with pytest.raises(ContractViolation) as caught:
+        check_perplexity_contract(candidate)
+    return caught.value
+
+
+def test_errors_are_measured_in_nats():
+    assert PERPLEXITY.misses(math.e, 1.0, 0.0) == pytest.approx(1.0)
+    assert PERPLEXITY.misses(math.exp(301), math.exp(300), 0.0) == pytest.approx(1 / 300)
+    assert PERPLEXITY.misses(-1.0, 2.0, 0.0) == math.inf
+    assert PERPLEXITY.misses(2.0, -1.0, 0.0) == math.inf
+    assert PERPLEXITY.misses(0.0, 0.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("mistake", "two_to_the_nats", "the right answer is 2"),
+        ("mistake", "exp_in_float32", "the result is inf, although the right one is"),
+        ("mistake", "not_exponentiated", "the right answer is 1"),
+        ("wrong", "a percentage", "the result is str, not a number"),
+        ("wrong", "shifts the logits in place", "the function writes into the caller's logits"),
+    ],
+)
+def test_the_diagnosis_states_what_was_measured(kind, name, words):
+    assert words in verdict("perplexity", kind, name).violation.diagnosis
+
+
+def test_the_mean_of_perplexities_is_told_from_the_perplexity_of_means():
+    for name in ("mean_of_token_perplexities", "mean_of_row_perplexities", "mean_of_rows"):
+        assert verdict("perplexity", "mistake", name).violation.mistakes == (name,)
+
+
+def test_the_failing_input_is_small_and_shows_the_fault_again():
+    caught = verdict("perplexity", "mistake", "mean_of_row_perplexities").violation
+    assert caught.failing_input["logits"].numel() <= 16
+    want = perplexity_by_sums(*caught.failing_input.values())
+    assert caught.mismatches[0].expected == pytest.approx(want)
+    assert caught.mismatches[0].got > want
+
+
+def test_a_perplexity_below_zero_or_of_zero_is_infinitely_wrong_but_no_traceback():
+    for value in (0.0, -3.0):
+        assert violation(lambda *call, value=value: value).clause == "certain_model"
+
+
+def test_an_unknown_bug_gets_no_name():
+    caught = violation(lambda *call: math.exp(1.1 * nll_by_gather(*call)))
+    assert caught.mistakes == ()
+    assert "behaves exactly" not in caught.diagnosis
+
+
+def test_overflow_in_the_candidate_is_chained():
+    def perplexity(logits, token_ids, valid=None):
+        return math.exp(4 * nll_by_gather(logits, token_ids, valid)) ** 0.25
+
+    assert isinstance(violation(perplexity).__cause__, OverflowError)
+
+
+def test_something_that_is_no_function_is_an_error_at_the_door():
+    with pytest.raises(TypeError, match="perplexity must be a function, got Tensor"):
+        check_perplexity_contract(torch.tensor(1.0))
