@@ -90,7 +90,7 @@ def position_tolerance(case: PositionCase) -> Tensor:
     """
     base = POSITION_BASE if case.base is None else case.base
     share = torch.arange(0, case.d_model, 2, dtype=torch.float64) / case.d_model
-    roundings = torch.where(share == 0, 0.0, 4 + abs(math.log(base)) * share)
+    roundings = torch.where(share == 0, 0.0, 4 + 2 * abs(math.log(base)) * share)
     slack = 1e-5 + position_angles(case) * roundings * 2.0**-23
     return slack.repeat_interleave(2, dim=1)
 

@@ -22,14 +22,14 @@ def _norm_writing(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> T
 
 
 def _norm_remembering() -> Callable[..., Tensor]:
-    running: dict[int, Tensor] = {}
+    running: dict[int, float] = {}
 
     def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+        d = x.shape[-1]
         centred = x - x.mean(-1, keepdim=True)
-        variance = centred.square().mean(-1, keepdim=True)
-        kept = running.setdefault(x.shape[-1], variance.detach().mean().double())
-        running[x.shape[-1]] = kept = 0.9 * kept + 0.1 * variance.detach().mean()
-        return centred / (kept + eps).sqrt() * gain + bias
+        now = centred.detach().square().mean().item()
+        running[d] = 0.9 * running.get(d, 1.0) + 0.1 * now
+        return centred / (running[d] + eps) ** 0.5 * gain + bias
 
     return layer_norm
 
