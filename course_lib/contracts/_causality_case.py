@@ -139,7 +139,7 @@ class CausalityTexts:
 
     def rows_at_once(self, length: int) -> int:
         """How many texts of this length one call may hold."""
-        return max(1, min(32, 300_000 // (length * self.vocab_size)))
+        return max(1, min(32, 100_000 // (length * self.vocab_size)))
 
     def changed_at(self, text: tuple[int, ...], place: int, token: int) -> tuple[int, ...]:
         """The text with one token replaced."""

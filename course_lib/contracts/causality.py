@@ -218,6 +218,6 @@ def _causality_lengths(texts: CausalityTexts) -> Iterator[CausalityCase]:
         yield CausalityCase((text,), (last,))
         changed = [
             texts.changed_at(text, place, texts.other(text[place]))
-            for place in texts.places(length)
+            for place in texts.places(length, most=15)
         ]
         yield from texts.in_batches(text, changed)

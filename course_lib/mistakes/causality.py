@@ -191,14 +191,14 @@ CAUSALITY_MISTAKES = (
         {"en": "LayerNorm, or model.eval()", "ru": "LayerNorm или model.eval()"},
     ),
     Mistake(
-        "items_reshaped",
+        "items_mixed",
         "jsbaan/transformer-from-scratch#6",
         lambda: tiny_causal_lm(mix=with_items_mixed),
         {
-            "en": "a reshape takes time for batch: tokens of other items come in",
-            "ru": "reshape путает время с пакетом: внутрь попадают токены других элементов",
+            "en": "the items of a batch reach one another: a reshape, a sort, a mean over axis 0",
+            "ru": "элементы пакета смешаны: reshape, сортировка или среднее по его оси",
         },
-        {"en": "transpose before reshape", "ru": "сначала transpose, потом reshape"},
+        {"en": "keep axis 0 apart, from input to logits", "ru": "не трогайте ось 0"},
     ),
     Mistake(
         "dropout_active",

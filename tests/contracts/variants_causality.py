@@ -322,7 +322,7 @@ MISTAKES = {
     "mask_for_first_item": "item_alone",
     "mask_lost_with_padding": "later_token",
     "normalised_over_items": "batch_items",
-    "items_reshaped": "batch_items",
+    "items_mixed": "batch_items",
     "dropout_active": "no_dropout",
     "earlier_call_remembered": "independent_calls",
     "token_ids_overwritten": "arguments_unchanged",
