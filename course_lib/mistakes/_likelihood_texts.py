@@ -234,7 +234,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         {"en": "give cross_entropy the raw logits", "ru": "cross_entropy нужны сами логиты"},
     ),
     "softmax_over_positions": (
-        "PetrochukM/PyTorch-NLP#2",
+        "a mutation of right code",
         {
             "en": "softmax runs over the positions instead of the vocabulary",
             "ru": "softmax взят по позициям, а не по словарю",
@@ -242,7 +242,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         {"en": "log_softmax(dim=-1)", "ru": "log_softmax(dim=-1)"},
     ),
     "softmax_over_all_positions": (
-        "PetrochukM/PyTorch-NLP#2",
+        "a mutation of right code",
         {
             "en": "softmax runs over all T positions instead of the vocabulary",
             "ru": "softmax взят по всем T позициям, а не по словарю",

@@ -123,7 +123,7 @@ PERPLEXITY_MISTAKES = (
     ),
     Mistake(
         "exp_in_float32",
-        "huggingface/transformers#11855",
+        "keras-team/keras#2317",
         partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log().float().exp()),
         {
             "en": "exp is taken in float32 and is infinite beyond 88 nats",

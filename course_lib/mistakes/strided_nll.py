@@ -257,7 +257,7 @@ STRIDED_NLL_MISTAKES = (
     ),
     Mistake(
         "text_truncated",
-        "EleutherAI/lm-evaluation-harness#3115",
+        "jquesnelle/yarn#13",
         partial(
             mistaken_strided_nll,
             windows=lambda length, max_length, stride: [(0, min(max_length, length))],
