@@ -1,6 +1,6 @@
 """Name the catalogued mistakes that a wrong multi-head attention equals on fresh inputs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -57,15 +57,19 @@ def explain_heads(subject: ContractSubject) -> Diagnosis:
     for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):
         calls = [_heads_probe(easy), _heads_probe(hard)]
         probes.append(Probe(partial(_heads_verdict, probes=calls), core=False))
-    catalogue = [twin for mistake in MULTI_HEAD_MISTAKES for twin in _heads_twins(mistake)]
-    return diagnose(subject.candidate, catalogue, probes, _heads_reference)
+    named = diagnose(subject.candidate, MULTI_HEAD_MISTAKES, probes, _heads_reference)
+    if named.names:
+        return named
+    return diagnose(subject.candidate, _heads_where_padding_is_mute(), probes, _heads_reference)
 
 
-def _heads_twins(mistake: Mistake) -> Iterator[Mistake]:
-    """The mistake, and again where padding does not ask: there, some mix other rows in."""
-    yield mistake
-    if mistake.name in _HEADS_MIXED_ROWS:
-        yield replace(mistake, make=partial(mistake.make, real=heads_real_pairs))
+def _heads_where_padding_is_mute() -> list[Mistake]:
+    """The mistakes that mix rows, made where padding may not ask: other numbers, as usual a way."""
+    return [
+        replace(mistake, make=partial(mistake.make, real=heads_real_pairs))
+        for mistake in MULTI_HEAD_MISTAKES
+        if mistake.name in _HEADS_MIXED_ROWS
+    ]
 
 
 def _heads_probe(case: HeadsCase) -> HeadsProbe:

@@ -40,11 +40,11 @@ _HEADS_MEANINGS = {
     },
     "repeatable": {
         "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между",
+        "ru": "тот же вызов — тот же результат, что бы ни было между",
     },
     "one_head": {
         "en": "one head is plain attention between the projections",
-        "ru": "одна голова — обычное внимание между проекциями",
+        "ru": "одна голова — обычное внимание между проекциями",
     },
     "many_heads": {
         "en": "H heads, each on its own d_head columns, then w_o",

@@ -154,7 +154,7 @@ HEADS_LAYOUT_MISTAKES = (
         {
             "en": "heads 0, 1 read the keys and values of head 0, heads 2, 3 of head 1: "
             "grouped queries",
-            "ru": "головы 0, 1 читают ключи и значения головы 0, головы 2, 3 — головы 1: "
+            "ru": "головы 0, 1 читают ключи и значения головы 0, головы 2, 3 — головы 1: "
             "группы запросов",
         },
         {"en": "keys and values of its own for each head", "ru": "у каждой головы свои k и v"},
@@ -174,8 +174,8 @@ HEADS_LAYOUT_MISTAKES = (
         "a mutation of right code",
         partial(mistaken_heads, share=_heads_rotated),
         {
-            "en": "queries and keys are rotated by their positions (RoPE), which this call has not",
-            "ru": "запросы и ключи повёрнуты по позициям (RoPE), а здесь позиций нет",
+            "en": "queries and keys are rotated by their positions (RoPE), which was not asked for",
+            "ru": "запросы и ключи повёрнуты по позициям (RoPE), а это не требовалось",
         },
         {"en": "no rotation: cos = 1, sin = 0", "ru": "без поворота: cos = 1, sin = 0"},
     ),

@@ -114,7 +114,7 @@ HEADS_MASK_MISTAKES = (
             "en": "the causal mask is turned round: a token reads itself and the future",
             "ru": "причинная маска перевёрнута: токен читает себя и будущее",
         },
-        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
+        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
     ),
     Mistake(
         "causal_blind_to_itself",

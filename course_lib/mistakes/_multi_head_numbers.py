@@ -101,7 +101,7 @@ HEADS_NUMBER_MISTAKES = (
         },
         {
             "en": "after the split d_head is q.shape[-1]",
-            "ru": "после разделения на головы d_head — это q.shape[-1]",
+            "ru": "после разделения на головы d_head — это q.shape[-1]",
         },
     ),
     Mistake(
@@ -203,7 +203,7 @@ HEADS_NUMBER_MISTAKES = (
         _heads_filled(-1e4),
         {
             "en": "hidden scores get about -1e4, which low scores fall below: padding is read",
-            "ru": "закрытые оценки — около -1e4, низкие оценки ещё ниже: дополнение читается",
+            "ru": "закрытые оценки — около -1e4, низкие оценки ещё ниже: дополнение читается",
         },
         {"en": "fill with -math.inf", "ru": "заполняйте -math.inf"},
     ),
@@ -213,7 +213,7 @@ HEADS_NUMBER_MISTAKES = (
         _heads_filled(-1e9),
         {
             "en": "hidden scores get about -1e9 or another finite number, which lower scores beat",
-            "ru": "закрытые оценки — около -1e9 или другое конечное число, и бывают оценки ниже",
+            "ru": "закрытые оценки — около -1e9 или другое конечное число, и бывают оценки ниже",
         },
         {"en": "fill with -math.inf", "ru": "заполняйте -math.inf"},
     ),

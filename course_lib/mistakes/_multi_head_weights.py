@@ -39,21 +39,21 @@ HEADS_WEIGHT_MISTAKES = (
         "w_q_w_k_swapped",
         "d2l-ai/d2l-en@377a73fa",
         _heads_named("w_k", "w_q", "w_v"),
-        {"en": "w_q makes the keys and w_k the queries", "ru": "w_q даёт ключи, а w_k — запросы"},
+        {"en": "w_q makes the keys and w_k the queries", "ru": "w_q даёт ключи, а w_k — запросы"},
         {"en": "q = x @ w_q, k = x @ w_k", "ru": "q = x @ w_q, k = x @ w_k"},
     ),
     Mistake(
         "w_k_w_v_swapped",
         "jsbaan/transformer-from-scratch#1",
         _heads_named("w_q", "w_v", "w_k"),
-        {"en": "w_k makes the values and w_v the keys", "ru": "w_k даёт значения, а w_v — ключи"},
+        {"en": "w_k makes the values and w_v the keys", "ru": "w_k даёт значения, а w_v — ключи"},
         {"en": "k = x @ w_k, v = x @ w_v", "ru": "k = x @ w_k, v = x @ w_v"},
     ),
     Mistake(
         "keys_from_w_q",
         "a mutation of right code",
         _heads_named("w_q", "w_q", "w_v"),
-        {"en": "w_q makes the keys too, w_k is not used", "ru": "w_q даёт и ключи, w_k не нужна"},
+        {"en": "w_q makes the keys too, w_k is not used", "ru": "w_q даёт и ключи, а w_k забыта"},
         {"en": "k = x @ w_k", "ru": "k = x @ w_k"},
     ),
     Mistake(
@@ -105,7 +105,7 @@ HEADS_WEIGHT_MISTAKES = (
     ),
     Mistake(
         "residual_inside",
-        "Howuhh/faster-trajectory-transformer#3",
+        "a mutation of right code",
         partial(mistaken_heads, out=lambda merged, call: call.x + merged @ call.w_o),
         {
             "en": "x is added inside: the block that adds it again carries it twice",

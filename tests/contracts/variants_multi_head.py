@@ -460,7 +460,7 @@ MISTAKES = {
     "first_head_for_all": "many_heads",
     "kv_heads_grouped": "many_heads",
     "kv_heads_tiled": "many_heads",
-    "positions_rotated_in": "one_head",
+    "positions_rotated_in": "permutation",
     "batch_taken_for_time": "one_head",
     "causal_ignored": "future_blind",
     "causal_always": "one_head",
