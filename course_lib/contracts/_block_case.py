@@ -76,20 +76,25 @@ def _block_normed(row: list[float], gain: list[float]) -> list[float]:
 
 
 class BlockWatcher(nn.Module):
-    """A sublayer that keeps what it was given; if it counts, call n gives n times the result."""
+    """A sublayer that keeps what it was given; told how many tokens there are, it counts rounds.
 
-    def __init__(self, layer: BlockLayer, counting: bool = False) -> None:
+    In round n, which begins when all the tokens have passed n - 1 times, it gives n times the
+    result; so a block may take the items one by one, but no token twice.
+    """
+
+    def __init__(self, layer: BlockLayer, tokens: int = 0) -> None:
         super().__init__()
-        self.layer, self.counting = layer, counting
+        self.layer, self.tokens, self.passed = layer, tokens, 0
         self.given: list[Tensor] = []
 
     def forward(self, v: Tensor) -> Tensor:
         self.given.append(v.detach().clone())
+        self.passed += v[..., 0].numel()
         made = self.layer(v)
-        return made * len(self.given) if self.counting else made
+        return made * math.ceil(self.passed / self.tokens) if self.tokens else made
 
     def __repr__(self) -> str:
-        return f"{self.layer}" + (" * number of the call" if self.counting else "")
+        return f"{self.layer}" + (" * number of the round" if self.tokens else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +111,8 @@ class BlockCase:
 
     def watched(self) -> list[BlockWatcher]:
         """Fresh sublayers that keep what they are given."""
-        return [BlockWatcher(layer, self.counting) for layer in self.layers]
+        tokens = self.x[..., 0].numel() if self.counting else 0
+        return [BlockWatcher(layer, tokens) for layer in self.layers]
 
     def smaller(self) -> Iterator["BlockCase"]:
         """Take away items, tokens and columns; then make the sublayers and the numbers plainer."""

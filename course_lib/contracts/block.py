@@ -57,8 +57,8 @@ _BLOCK_MEANINGS = {
         "ru": "нормировки, смешение токенов, изгибы; [B, T, d] и [T, d]",
     },
     "called_once": {
-        "en": "each sublayer works once a call (dropout, caches)",
-        "ru": "каждый подслой работает раз за вызов (dropout, кэш)",
+        "en": "a token passes each sublayer once (dropout, caches)",
+        "ru": "токен проходит каждый подслой один раз (dropout, кэш)",
     },
     "any_size": {
         "en": "streams tiny and huge",

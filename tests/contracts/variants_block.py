@@ -239,6 +239,7 @@ def gradient_halved(x, norm1, attend, norm2, feed):
 
 
 RIGHT = {
+    "item by item": item_by_item,
     "the course's own": block_of_the_course,
     "plain": block_plain,
     "in one line": block_in_one_line,
@@ -288,7 +289,6 @@ WRONG = {
     ),
     "a mixture for feed": (two_thirds, "both_in_order"),
     "token by token": (token_by_token, "real_sublayers"),
-    "item by item": (item_by_item, "called_once"),
     "norm called again": (norm_called_again, "called_once"),
     "looks before": (looks_before, "called_once"),
     "clipped at 1e4": (spoilt(lambda y, x: y.clamp(-1e4, 1e4)), "any_size"),
