@@ -30,6 +30,18 @@ class CacheObserver:
         """A prompt without a pattern in it."""
         return tuple((3 * t + salt + t * t) % self.vocab_size for t in range(length))
 
+    def texts(self) -> list[tuple[int, ...]]:
+        """Texts of all kinds that fit: short, long, one token repeated, the first and last id."""
+        top, size = self.vocab_size - 1, self.context_length
+        texts = [self.ids(n, salt) for n, salt in ((2, 1), (7, 2), (9, 3), (5, 4), (11, 5))]
+        texts += [(0,) * 7, (top,) * 4, (0, top, 0, 0, top, top, 0, 0, 0)]
+        return [text for text in texts if len(text) <= size] or [self.ids(size)]
+
+    def reach(self) -> float:
+        """The share of tokens that the last row of the full pass depends on."""
+        ids = self.ids(min(7, self.context_length))
+        return float(np.mean([self.reaches(ids, j)[-1] for j in range(len(ids))]))
+
     def look_first(self) -> bool:
         """A prompt, another one, the first again: before anything else can leave a trace.
 

@@ -44,6 +44,8 @@ def cache_probes() -> list[Probe]:
         _cache_cut_matters,
         _cache_leak_in_later,
         _cache_leak_in_first,
+        _cache_leak_far,
+        _cache_leak_only_if_wide,
         _cache_lost_in_chunk,
         _cache_lost_in_step,
         _cache_single_lost,
@@ -57,25 +59,22 @@ def cache_probes() -> list[Probe]:
         _cache_formula,
         _cache_past,
         _cache_counts_calls,
+        _cache_agrees_with_itself,
         _cache_beyond,
         _cache_beyond_full_pass,
         _cache_aliased,
         _cache_edited,
         _cache_full_leaks,
     ]
-    more = [_cache_one_step, _cache_rows_of_cut, _cache_edge]
+    more = [_cache_one_step, _cache_edge]
     return [
-        Probe(_cache_first_impression),
+        Probe(CacheObserver.state),
         *(Probe(partial(CacheObserver.relation, relation=relation)) for relation in core),
         *(
             Probe(partial(CacheObserver.relation, relation=relation), core=False)
             for relation in more
         ),
     ]
-
-
-def _cache_first_impression(observer: CacheObserver) -> tuple:
-    return observer.state()
 
 
 def _cache_one_chunk(seen: CacheObserver) -> bool:
@@ -105,10 +104,6 @@ def _cache_cut_matters(seen: CacheObserver) -> list:
     return [all(seen.rows_equal(whole, steps)[3:] or [False])]
 
 
-def _cache_rows_of_cut(seen: CacheObserver) -> list[bool]:
-    return seen.right(seen.ids(7), [3, 2, 2])
-
-
 def _cache_leak_in_later(seen: CacheObserver) -> bool:
     """Whether a later token of a second chunk changes earlier rows of it."""
     return any(seen.reaches(seen.ids(7), 6, [4, 3])[4:6])
@@ -118,8 +113,18 @@ def _cache_leak_in_first(seen: CacheObserver) -> bool:
     return any(seen.reaches(seen.ids(7), 3, [4, 3])[:3])
 
 
+def _cache_leak_far(seen: CacheObserver) -> bool:
+    """Whether the last token of a wide chunk reaches its first row."""
+    length = min(seen.context_length, 12)
+    return bool((seen.reaches(seen.ids(length), length - 1, [length]) or [False])[0])
+
+
+def _cache_leak_only_if_wide(seen: CacheObserver) -> bool:
+    """Whether the future is read in wide chunks, and all is well one token at a time."""
+    return _cache_steps(seen) and (_cache_leak_in_first(seen) or _cache_leak_in_later(seen))
+
+
 def _cache_lost_in_chunk(seen: CacheObserver) -> list[bool]:
-    """Which tokens of the first chunk no longer reach the rows of the second."""
     ids = seen.ids(7)
     return [seen.lost(ids, j, [4, 3], row) for j in range(4) for row in (4, 5, 6)]
 
@@ -233,6 +238,14 @@ def _cache_counts_calls(seen: CacheObserver) -> bool:
     odd += seen.right(seen.ids(7), [4, 3])[4:]
     right = _cache_steps(seen) and _cache_one_chunk(seen)
     return right and not _cache_one_step(seen) and not any(odd)
+
+
+def _cache_agrees_with_itself(seen: CacheObserver) -> bool:
+    """Whether every row is wrong, however the text is cut, and always the same."""
+    ids, whole = seen.ids(7), seen.run(seen.ids(7), [7])
+    agree = [seen.rows_equal(seen.run(ids, cut), whole) for cut in ([4, 3], [1] * 7, [3, 2, 2])]
+    odd = any(seen.right(ids, [7])) or _cache_leak_in_first(seen) or _cache_full_leaks(seen)
+    return not odd and all(rows and all(rows) for rows in agree)
 
 
 def _cache_edge(seen: CacheObserver) -> list[bool]:

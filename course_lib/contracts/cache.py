@@ -33,6 +33,8 @@ from course_lib.contracts._logit_arrays import (
 from course_lib.report import ClauseResult, ContractReport
 from course_lib.text import localized
 
+_CACHE_LEAK_SHARE = 0.05  # two calls of one shape round alike: a leak shows earlier
+
 _CACHE_MEANINGS = {
     "repeatable": {
         "en": "a prompt gives the same logits, whatever came before",
@@ -114,28 +116,14 @@ def check_cache_contract(
         figures = {
             "max_error": max(errors),
             "exactly_full_error": clauses[6].measured,
-            "tokens_that_matter": _cache_reach(seen),
+            "tokens_that_matter": seen.reach(),
         }
     return ContractReport(subject.contract, clauses, figures)
 
 
-def _cache_reach(seen: CacheObserver) -> float:
-    """The share of earlier tokens that the last row of the full pass depends on."""
-    ids = seen.ids(min(7, seen.context_length))
-    return float(np.mean([seen.reaches(ids, j)[-1] for j in range(len(ids))]))
-
-
-def _cache_texts(seen: CacheObserver) -> list[tuple[int, ...]]:
-    """Texts of all kinds that fit: short, long, one token repeated, only the first and last id."""
-    top, size = seen.vocab_size, seen.context_length
-    texts = [seen.ids(n, salt) for n, salt in ((2, 1), (7, 2), (9, 3), (5, 4), (11, 5))]
-    texts += [(0,) * 7, (top - 1,) * 4, (0, top - 1, 0, 0, top - 1, top - 1, 0, 0, 0)]
-    return [text for text in texts if len(text) <= size] or [seen.ids(size)]
-
-
 def _cache_clauses(subject: ContractSubject, seen: CacheObserver) -> Iterator[ClauseResult]:
     hold, tolerance = partial(hold_clause, subject), LOGIT_TOLERANCES[seen.kind]
-    texts, size, vocab = _cache_texts(seen), seen.context_length, seen.vocab_size
+    texts, size, vocab = seen.texts(), seen.context_length, seen.vocab_size
     agree = partial(_judge_cache_rows, seen=seen)
     full = seen.ids(size, 6)
     whole = [(size,), (size - 1, 1), (size // 2, size - size // 2), cut_at_powers(size)]
@@ -153,12 +141,17 @@ def _cache_clauses(subject: ContractSubject, seen: CacheObserver) -> Iterator[Cl
         for start in range(1, len(text))
         if vocab > 1
     ]
-    cuts = [CacheCase(text, cut) for text in texts for cut in cache_cuts(len(text))]
+    cuts = [
+        CacheCase(text, cut)
+        for place, text in enumerate(texts)
+        for cut in cache_cuts(len(text))[: None if place in (1, 2) else 3]
+    ]
     first = CacheCase(seen.one, (len(seen.one),), fixed_length=True, between=seen.other)
     forms = [CacheCase(text[:n], (n,)) for n in (1, 2) for text in texts[:1] if n <= size]
     yield hold("repeatable", tolerance, partial(_judge_cache_again, seen=seen), [first])
     yield hold("result_form", None, partial(_judge_cache_form, seen=seen), forms)
-    yield hold("full_causal", tolerance, partial(_judge_cache_causal, seen=seen), causal)
+    leaks = partial(_judge_cache_causal, seen=seen)
+    yield hold("full_causal", tolerance * _CACHE_LEAK_SHARE, leaks, causal)
     chunks = [CacheCase(text, (len(text),)) for text in texts]
     yield hold("one_chunk", tolerance, agree, chunks)
     steps = [CacheCase(text, (1,) * len(text)) for text in texts]
@@ -183,6 +176,13 @@ def _cache_call(
     return read_logits(raw, (len(ids), seen.vocab_size)).values.copy(), raw
 
 
+def _cache_full_once(seen: CacheObserver, ids: tuple[int, ...]) -> np.ndarray:
+    """The full pass of a text, made once; what is wrong with it is told."""
+    kept = seen.run(ids)
+    good = kept is not None and kept.shape == (len(ids), seen.vocab_size)
+    return kept if good and np.isfinite(kept).all() else _cache_call(seen, ids)[0]
+
+
 def _cache_compare(
     seen: CacheObserver, got: np.ndarray, want: np.ndarray, kind: str, facts: Any
 ) -> float:
@@ -199,8 +199,8 @@ def _judge_cache_form(subject: ContractSubject, case: CacheCase, seen: CacheObse
 
 
 def _judge_cache_rows(subject: ContractSubject, case: CacheCase, seen: CacheObserver) -> float:
-    """The cached rows must equal those of the full pass."""
-    want, _ = _cache_call(seen, case.ids)
+    """The cached rows must equal those of the full pass, which is made once a text."""
+    want = _cache_full_once(seen, case.ids)
     got, _ = _cache_call(seen, case.ids, case.chunks)
     wrong = [row for row, same in enumerate(seen.rows_equal(got, want)) if not same]
 
@@ -215,13 +215,13 @@ def _judge_cache_rows(subject: ContractSubject, case: CacheCase, seen: CacheObse
 
 def _judge_cache_causal(subject: ContractSubject, case: CacheCase, seen: CacheObserver) -> float:
     """Other tokens from some place on must leave the rows before it alone."""
-    before, _ = _cache_call(seen, case.ids)
+    before = _cache_full_once(seen, case.ids)
     after, _ = _cache_call(seen, case.changed_ids)
     start = case.changed_from
     row = int(np.abs(after[:start] - before[:start]).max(-1).argmax())
     scale = max(float(np.abs(before).max()), 1e-30)
     error = float(np.abs(after[:start] - before[:start]).max()) / scale
-    if error <= LOGIT_TOLERANCES[seen.kind]:
+    if error <= LOGIT_TOLERANCES[seen.kind] * _CACHE_LEAK_SHARE:
         return error
     places = logit_mismatches(after[:start], before[:start], "full_logits")
     facts = cache_fact("future", j=start, row=row)

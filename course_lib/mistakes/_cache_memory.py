@@ -13,6 +13,7 @@ from course_lib.mistakes._cache_steps import (
     cache_nothing_kept,
     cache_one_layer_for_all,
     cache_past_window,
+    cache_places_halved,
     cache_same_array,
     cache_shortened_once,
     cache_shuffled_by_growth,
@@ -27,6 +28,28 @@ from course_lib.mistakes._tiny_decoder import TinyDecoder
 from course_lib.mistakes.catalogue import Mistake
 
 CACHE_MEMORY_MISTAKES = (
+    Mistake(
+        "cached_positions_shifted",
+        "a mutation of right code",
+        lambda: TinyDecoder(
+            place=lambda decoder, cache, width: cache.length + 1 + np.arange(width)
+        ),
+        {
+            "en": "with the cache all positions are off by a constant, from the first token on",
+            "ru": "с кэшем все позиции сдвинуты на одно и то же число, с первого токена",
+        },
+        {"en": "the first token stands at 0", "ru": "первый токен стоит на позиции 0"},
+    ),
+    Mistake(
+        "cached_pass_by_another_formula",
+        "a mutation of right code",
+        lambda: TinyDecoder(scale=lambda decoder, offset: 1.0, place=cache_places_halved),
+        {
+            "en": "the cached pass agrees with itself, but not with the full one: another formula",
+            "ru": "проход с кэшем согласен с собой, но не с полным: формула другая",
+        },
+        {"en": "one code for both passes", "ru": "один код для обоих проходов"},
+    ),
     Mistake(
         "cache_not_reset",
         "casper-hansen/AutoAWQ#170",

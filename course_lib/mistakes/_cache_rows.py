@@ -24,6 +24,10 @@ def _cache_open(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> n
     return np.ones((width, n_keys), dtype=bool)
 
 
+def _cache_next_seen(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> np.ndarray:
+    return seen_keys(width, n_keys, n_keys - width + 1)
+
+
 def _cache_one_ahead(decoder: TinyDecoder, cache: TinyCache, width: int) -> np.ndarray:
     return cache.length + np.arange(width) + (cache.length > 0)
 
@@ -100,6 +104,16 @@ CACHE_ROW_MISTAKES = (
             "en": "mask every chunk of two tokens or more",
             "ru": "маска нужна каждому куску от двух токенов",
         },
+    ),
+    Mistake(
+        "one_ahead_with_cache",
+        "a mutation of right code",
+        lambda: TinyDecoder(see=_cache_next_seen),
+        {
+            "en": "inside a chunk a token reads the next one: the mask is one diagonal too wide",
+            "ru": "внутри куска токен читает следующий: маска шире на одну диагональ",
+        },
+        {"en": "tril(diagonal=n_keys - n_queries)", "ru": "tril(diagonal=n_keys - n_queries)"},
     ),
     Mistake(
         "positions_restart",
@@ -179,6 +193,16 @@ CACHE_ROW_MISTAKES = (
             "ru": "после первого куска формула другая (масштаб, нормализация, веса)",
         },
         {"en": "one code for prefill and decode", "ru": "один код для обоих этапов"},
+    ),
+    Mistake(
+        "another_formula_from_some_length_on",
+        "a mutation of right code",
+        lambda: TinyDecoder(scale=lambda decoder, offset: 1.0 if offset >= 8 else 8**-0.5),
+        {
+            "en": "from some length on new tokens go through another formula",
+            "ru": "начиная с некоторой длины новые токены идут по другой формуле",
+        },
+        {"en": "one code for all lengths", "ru": "один код для всех длин"},
     ),
     Mistake(
         "full_pass_without_mask",

@@ -160,3 +160,8 @@ def cache_shortened_once(
     if cache.calls == 1:
         cache.keys[layer], cache.values[layer] = cache.keys[layer][:-1], cache.values[layer][:-1]
     return joined_past(decoder, cache, layer, k, v)
+
+
+def cache_places_halved(decoder: TinyDecoder, cache: TinyCache, width: int) -> np.ndarray:
+    """Positions of another scale."""
+    return (cache.length + np.arange(width) + 0.5) / 2
