@@ -13,7 +13,7 @@ RUNNER_TEXTS = {
         "en": "name a contract and the functions: attention path/to/file.py:my_attention "
         "(--list shows the contracts, --help the options)",
         "ru": "назовите контракт и функции: attention path/to/file.py:my_attention "
-        "(--list покажет контракты, --help — параметры)",
+        "(--list покажет контракты, --help — параметры)",
     },
     "no_candidates": {
         "en": "no function to check: add {form}",
