@@ -123,6 +123,13 @@ def attention_long() -> list[AttentionCase]:
     ]
 
 
+def attention_hidden_blocks() -> list[AttentionCase]:
+    """Whole blocks hidden before or after scores far below 0."""
+    q, k, v = attention_inputs(716, 2, 131, 3, 2)
+    places = torch.arange(131)
+    return [AttentionCase(q.abs() + 1, 0.01 * k - 2000, v, torch.stack([places > 66, places < 66]))]
+
+
 def attention_layouts() -> list[AttentionCase]:
     """Transposed, expanded and strided tensors, as heads and masks arrive in practice."""
     q = normal(740, 2, 3, 4, 5).transpose(1, 2)  # [B, H, T, d] seen through [B, T, H, d]

@@ -59,44 +59,56 @@ class _Suspicion(NamedTuple):
 
 
 def diagnose(
-    candidate: Any, catalogue: Sequence[Mistake], probes: Sequence[Probe], reference: Any
+    candidate: Any,
+    catalogue: Sequence[Mistake],
+    probes: Sequence[Probe],
+    reference: Any,
+    known: dict[tuple[str, int], Any] | None = None,
 ) -> Diagnosis:
     """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
 
     Args:    reference: a right candidate; a mistake shows where it differs from this one
+             known: what mistakes did in these very probes before, kept by the caller
     """
     right, given = _watch_all(reference, probes), _watch_all(candidate, probes)
     wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
-    answers = [(mistake, _answers_of(mistake, probes, right, given)) for mistake in catalogue]
+    known = {} if known is None else known
+    if _is_unsteady(given[0]):
+        answers = [(each, _unsteady_answers(each, candidate, probes, given)) for each in catalogue]
+    else:
+        answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
     everywhere = _suspicions(answers, right, given, set(range(len(probes))))
     explained = frozenset().union(*(each.shows for each in everywhere))
     if wrong & core <= explained:
         return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
     ordinary = _suspicions(answers, right, given, core)
     if not ordinary:
-        pairs = list(_suspected_pairs(catalogue, probes, right, given, wrong & core))
+        seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
+        pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
         ordinary = pairs if len(pairs) <= 3 else []
-    known = [each.mistakes for each in ordinary]
-    special = [each for each in everywhere if each.mistakes not in known]
+    told = [each.mistakes for each in ordinary]
+    special = [each for each in everywhere if each.mistakes not in told]
     key = "core" if ordinary else "everywhere"
     return _diagnosis_in_words([*ordinary, *special], wrong, core, key)
 
 
 def _answers_of(
-    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence
+    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
 ) -> list[Any]:
     """What a mistake does in every probe; nothing more once the candidate cannot be making it."""
-    if isinstance(given[0], str) and given[0] in _UNSTEADY:
-        return _watch_all(mistake.make(), probes)
     suspect, seen = mistake.make(), list(right)
     for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
-        glance = _look_once(suspect, probes[n])
-        strange = not (alike(glance, right[n]) or alike(glance, given[n]))
-        seen[n] = glance if strange else watch(suspect, probes[n])
-        if not alike(seen[n], right[n]) and not alike(seen[n], given[n]):
+        answer, steady = known.get((mistake.name, n)) or (_look_once(suspect, probes[n]), False)
+        strange = not alike(answer, right[n])
+        if not steady and (not strange or alike(answer, given[n])):
+            answer, steady = watch(suspect, probes[n]), True
+            strange = not alike(answer, right[n])
+        known[mistake.name, n] = answer, steady
+        seen[n] = answer
+        if strange and not alike(answer, given[n]):
             break
     return seen
 
@@ -118,6 +130,10 @@ def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -
     return shows if all(alike(seen[n], given[n]) for n in shows) else set()
 
 
+def _unlike_somewhere(one: Sequence, other: Sequence, within: set[int]) -> bool:
+    return any(not alike(one[n], other[n]) for n in within)
+
+
 def _suspected_pairs(
     catalogue: Sequence[Mistake],
     probes: Sequence[Probe],
@@ -132,7 +148,7 @@ def _suspected_pairs(
             continue
         both, alone = make(), (one.make(), other.make())
         ordinary = [n for n, probe in enumerate(probes) if probe.core]
-        if all(alike(watch(both, probes[n]), given[n]) for n in ordinary) and all(
+        if all(alike(_look_once(both, probes[n]), given[n]) for n in ordinary) and all(
             any(not alike(watch(part, probes[n]), right[n]) for n in wrong) for part in alone
         ):
             yield _Suspicion((one, other), frozenset(wrong))
@@ -143,7 +159,7 @@ def _diagnosis_in_words(
 ) -> Diagnosis:
     """The widest suspicions: those that show on the same probes are one another's "or".
 
-    Of very many, those that show in ordinary calls are told.
+    Of very many, those that show in ordinary calls are told, or those of the first three probes.
     """
     widest = [
         each for each in suspicions if not any(each.shows < other.shows for other in suspicions)
@@ -152,7 +168,9 @@ def _diagnosis_in_words(
     for each in widest:
         groups.setdefault(each.shows, []).append(each)
     if len(groups) > 3:
-        groups = {shows: group for shows, group in groups.items() if shows & core}
+        ordinary = {shows: group for shows, group in groups.items() if shows & core}
+        first = dict(sorted(groups.items(), key=lambda item: min(item[0]))[:3])
+        groups = ordinary or first
     if not 0 < len(groups) <= 3 or any(len(group) > 3 for group in groups.values()):
         return Diagnosis()
     names, text = [], ""
@@ -171,9 +189,31 @@ def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:
     """What a candidate does in every probe; one that is unsteady in some is so in all."""
     seen = [watch(candidate, probe) for probe in probes]
     for unsteady in _UNSTEADY:
-        if any(isinstance(each, str) and each == unsteady for each in seen):
+        if any(_is_unsteady(each) and each == unsteady for each in seen):
             return [unsteady] * len(seen)
     return seen
+
+
+def _unsteady_answers(
+    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence
+) -> list[Any]:
+    """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
+    suspect = mistake.make()
+    for probe in probes:
+        if given[0] == _UNSTEADY[1]:
+            answer = watch(suspect, probe)
+            if not _is_unsteady(answer) and _is_unsteady(watch(candidate, probe)):
+                break
+        else:
+            one, other = _look_once(suspect, probe), _look_once(suspect, probe)
+            answer = "steady" if alike(one, other) else _UNSTEADY[0]
+        if _is_unsteady(answer):
+            return [answer] * len(probes)
+    return ["steady"] * len(probes)
+
+
+def _is_unsteady(answer: Any) -> bool:
+    return isinstance(answer, str) and answer in _UNSTEADY
 
 
 def watch(candidate: Any, probe: Probe) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from course_lib.contracts._attention_behaviour import explain_attention
+from course_lib.contracts._attention_behaviour import attention_is_forward_only, explain_attention
 from course_lib.contracts._attention_case import attention_inputs
 from course_lib.contracts._attention_dangers import (
     judge_empty_row_error,
@@ -21,6 +21,7 @@ from course_lib.contracts._attention_inputs import (
     attention_float32,
     attention_gradient_cases,
     attention_halves,
+    attention_hidden_blocks,
     attention_hidden_extremes,
     attention_items,
     attention_joint_batches,
@@ -50,7 +51,6 @@ from course_lib.contracts._attention_properties import (
 from course_lib.contracts._candidate import (
     ContractSubject,
     hold_clause,
-    is_forward_only,
     is_stub,
     quiet_globals,
 )
@@ -218,23 +218,19 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("long_sequences", 1e-10, everything, attention_long())
     yield hold("memory_layout", 1e-10, everything, attention_layouts())
     yield hold("extreme_logits", 1e-8, extreme, attention_extremes())
-    yield hold("hidden_keys", 1e-8, extreme, attention_hidden_extremes())
+    hidden = [*attention_hidden_extremes(), *attention_hidden_blocks()]
+    yield hold("hidden_keys", 1e-8, extreme, hidden)
     loose = judge_attention("scores", "weights", "output", tolerance=2e-5)
     yield hold("float32_inputs", 2e-5, loose, attention_float32())
     yield hold("half_inputs", 0.03125, judge_half, attention_halves())
     yield hold("nonfinite_inputs", 1e-10, judge_nonfinite, attention_nonfinite())
-    zeroed, forward_only = attention_empty_rows("zero"), _attention_is_forward_only(subject)
+    zeroed, forward_only = attention_empty_rows("zero"), attention_is_forward_only(subject)
     if not forward_only:
         yield hold("gradients", 1e-8, judge_gradients, attention_gradient_cases())
     yield hold("empty_row_zero", 1e-10, everything, [*zeroed, *attention_with_policy()])
     if not forward_only:
         yield hold("zero_row_gradients", 1e-8, judge_gradients, zeroed)
     yield hold("bad_masks", None, judge_refusal, attention_refusals())
-
-
-def _attention_is_forward_only(subject: ContractSubject) -> bool:
-    """Whether the candidate computes outside torch; few queries, so that results are small."""
-    return is_forward_only(subject.candidate, *attention_inputs(1, 2, 3, 7, 5))
 
 
 def _attention_figures(

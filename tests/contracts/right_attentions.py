@@ -269,6 +269,100 @@ def in_python_floats(q, k, v, allowed=None, *, empty_row="error"):
     return packed(*(t.reshape(*shape, n) for t, n in zip(made, widths, strict=True)), empty)
 
 
+def written_plainly(q, k, v, allowed=None, *, empty_row="error"):
+    """Everything in one place."""
+    if not (q.isfinite().all() and k.isfinite().all() and v.isfinite().all()):
+        raise ValueError("q, k and v must be finite")
+    shape = joint_shape(q.shape[:-2], k.shape[:-2], v.shape[:-2]) + (q.shape[-2], k.shape[-2])
+    keep = torch.ones(shape, dtype=torch.bool)
+    if allowed is not None:
+        if allowed.dtype != torch.bool:
+            raise TypeError("not bool")
+        try:
+            keep = allowed.expand(shape)
+        except RuntimeError:
+            raise ValueError("mask too large") from None
+    empty = ~keep.any(-1)
+    if empty_row == "error" and empty.any():
+        raise ValueError("fully masked row")
+    wide = torch.promote_types(q.dtype, torch.float32)
+    scores = q.to(wide) @ k.to(wide).mT / math.sqrt(q.shape[-1])
+    scores = scores.expand(shape).masked_fill(~keep, -math.inf)
+    weights = scores.masked_fill(empty[..., None], 0.0).softmax(-1)
+    weights = weights.masked_fill(empty[..., None], 0.0)
+    return packed(weights @ v.to(wide), weights, scores, empty)
+
+
+def by_vmap(q, k, v, allowed=None, *, empty_row="error"):
+    """One head at a time, mapped over a single batch axis."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    batch = keep.shape[:-2]
+
+    def one(q, k, v, keep):
+        scores = torch.where(keep, q @ k.T * q.shape[-1] ** -0.5, -math.inf)
+        none = ~keep.any(-1, keepdim=True)
+        weights = torch.softmax(torch.where(none, 0.0, scores), -1) * ~none
+        return weights @ v, weights, scores
+
+    flat = [t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]) for t in (q, k, v, keep)]
+    fields = torch.vmap(one)(*flat)
+    return packed(*(field.reshape(*batch, *field.shape[-2:]) for field in fields), empty)
+
+
+def by_log_space(q, k, v, allowed=None, *, empty_row="error"):
+    """The mask as the logarithm of 0 and 1; log_softmax, then exp."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    scores = (q @ k.mT).div(q.shape[-1] ** 0.5) + keep.to(q.dtype).log()
+    sure = torch.where(empty[..., None], 0.0, scores)
+    weights = sure.log_softmax(dim=-1).exp()
+    weights = torch.where(keep, weights, 0.0)
+    return packed(torch.einsum("...ij,...jd->...id", weights, v), weights, scores, empty)
+
+
+class DataOnly:
+    """A result with properties and more fields than anybody asked for."""
+
+    def __init__(self, result):
+        self.result, self.entropy = result, torch.special.entr(result.weights).sum(-1)
+
+    output = property(lambda self: self.result.output)
+    weights = property(lambda self: self.result.weights)
+    scores = property(lambda self: self.result.scores)
+    empty_rows = property(lambda self: self.result.empty_rows)
+
+
+class AsModule(torch.nn.Module):
+    """A module, with a dropout that eval() has switched off."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = torch.nn.Dropout(0.3)
+        self.eval()
+
+    def forward(self, q, k, v, allowed=None, *, empty_row="error"):
+        result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+        result.output = self.dropout(result.weights) @ v.to(result.weights.dtype)
+        return DataOnly(result)
+
+
+def with_nan_made_harmless(q, k, v, allowed=None, *, empty_row="error"):
+    """No error for NaN: hidden values are cleared before they are mixed."""
+    clean = [t.nan_to_num(0.0, 0.0, 0.0) for t in (q, k, v)]
+    result = by_einsum(*clean, allowed, empty_row=empty_row)
+    return result
+
+
+def sorted_by_score(q, k, v, allowed=None, *, empty_row="error"):
+    """Softmax of sorted scores, put back in place."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).expand(keep.shape).masked_fill(~keep, -math.inf)
+    ordered, places = scores.masked_fill(empty[..., None], 0.0).sort(-1, descending=True)
+    parts = (ordered - ordered[..., :1]).exp()
+    shares = parts / parts.sum(-1, keepdim=True)
+    weights = torch.zeros_like(shares).scatter(-1, places, shares) * keep
+    return packed(weights @ v, weights, scores, empty)
+
+
 FORWARD_ONLY = (outside_torch, in_python_floats)
 RIGHT = (
     by_einsum,
@@ -284,4 +378,9 @@ RIGHT = (
     narrow_again,
     unexpanded,
     by_numpy,
+    written_plainly,
+    by_vmap,
+    by_log_space,
+    with_nan_made_harmless,
+    sorted_by_score,
 )

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from .right_attentions import by_einsum, joint_shape, opened, packed
+from .trial import Fresh
 
 NEG = -math.inf
 
@@ -699,10 +700,10 @@ WRONG = {
     "q scaled in place": (in_place_scale, "arguments_unchanged"),
     "mask edited": (edits_the_mask, "arguments_unchanged"),
     "dropout always on": (with_dropout, "repeatable"),
-    "result kept by address": (memo_by_address(), "repeatable"),
-    "mask remembered by size": (remembering(), "masked_keys"),
-    "one buffer for all results": (reused_buffer(), "repeatable"),
-    "keys of an earlier call": (growing_cache(), "after_another"),
+    "result kept by address": (Fresh(memo_by_address), "repeatable"),
+    "mask remembered by size": (Fresh(remembering), "masked_keys"),
+    "one buffer for all results": (Fresh(reused_buffer), "repeatable"),
+    "keys of an earlier call": (Fresh(growing_cache), "after_another"),
     # fields
     "a tuple": (as_tuple, "result_form"),
     "lists": (as_lists, "result_form"),
