@@ -34,17 +34,17 @@ _CAUSALITY_FACTS = {
     },
     "not_finite": {
         "en": "not finite: {came} of {wanted} logits, the first at {place}",
-        "ru": "не конечны {came} из {wanted} логитов, первый на месте {place}",
+        "ru": "не конечны {came} из {wanted} логитов, первый на позиции {place}",
     },
     "finite": {"en": "all finite", "ru": "все конечны"},
     "equal": {"en": "equal", "ru": "равны"},
     "future": {
         "en": "place {place} changes with token {later}, which comes {steps} later",
-        "ru": "место {place} меняется вместе с токеном {later}, который идёт позже на {steps}",
+        "ru": "позиция {place} меняется вместе с токеном {later}, который стоит дальше на {steps}",
     },
     "futures": {
         "en": "place {place} changes when {count} later tokens do, the first of them {later}",
-        "ru": "место {place} меняется при замене более поздних токенов ({count}, первый — {later})",
+        "ru": "позиция {place} меняется при замене следующих токенов ({count}, первый — {later})",
     },
     "item": {
         "en": "item {item} is the same in both calls, and its logits change with other items",

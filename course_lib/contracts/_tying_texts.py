@@ -15,7 +15,7 @@ TYING_MEANINGS = {
     },
     "gradient": {
         "en": "its gradient is the sum of what both uses give",
-        "ru": "его градиент — сумма того, что дают оба применения",
+        "ru": "его градиент — сумма того, что дают оба применения",
     },
     "optimiser_step": {
         "en": "after a step still one, moved once (SGD, AdamW)",
@@ -23,7 +23,7 @@ TYING_MEANINGS = {
     },
     "conversion": {
         "en": "another dtype, and still one Parameter",
-        "ru": "другой тип чисел — и по-прежнему один параметр",
+        "ru": "другой тип чисел — и по-прежнему один параметр",
     },
     "deep_copy": {
         "en": "a deep copy is tied too, and shares nothing",
@@ -35,7 +35,7 @@ TYING_MEANINGS = {
     },
     "independent_builds": {
         "en": "two builds share nothing; sizes are those asked for",
-        "ru": "два вызова ничего не делят; размеры — заданные",
+        "ru": "два вызова ничего не делят; размеры — заданные",
     },
 }
 

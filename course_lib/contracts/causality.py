@@ -78,7 +78,7 @@ _CAUSALITY_NOTES = {
         "en": "how much the last logits move, in spreads: {past:.2g} when the first token changes "
         "(0 would mean that the past is not read); {cut:.2g} at most when later tokens are cut "
         "off instead of changed",
-        "ru": "на сколько разбросов сдвигаются логиты: {past:.2g} у последнего места при замене "
+        "ru": "на сколько разбросов сдвигаются логиты: {past:.2g} на последней позиции при замене "
         "первого токена (0 значило бы, что прошлое не читается); не более {cut:.2g}, если более "
         "поздние токены не заменить, а отрезать",
     },

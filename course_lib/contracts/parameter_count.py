@@ -36,11 +36,11 @@ _COUNT_MEANINGS = {
     },
     "equal_apart": {
         "en": "two Parameters are two, however alike they are",
-        "ru": "два параметра — это два, как бы они ни были похожи",
+        "ru": "два параметра — это два, как бы они ни были похожи",
     },
     "no_buffers": {
         "en": "buffers and plain tensors are not parameters",
-        "ru": "буферы и простые тензоры — не параметры",
+        "ru": "буферы и простые тензоры — не параметры",
     },
     "large_modules": {
         "en": "right beyond 32 bits and without memory (device meta)",
@@ -48,7 +48,7 @@ _COUNT_MEANINGS = {
     },
     "independent_results": {
         "en": "the same module, the same count; the module unchanged",
-        "ru": "тот же модуль — тот же счёт; модуль не изменён",
+        "ru": "тот же модуль — тот же счёт; модуль не изменён",
     },
 }
 

@@ -68,7 +68,7 @@ CAUSALITY_MISTAKES = (
             "en": "queries and keys of the mask are swapped: a token reads itself and the future",
             "ru": "запросы и ключи маски переставлены: токен читает себя и будущее",
         },
-        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
+        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
     ),
     Mistake(
         "read_backwards",
@@ -116,7 +116,7 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(finish=logits_one_early),
         {
             "en": "the logits are moved one place, so that place t tells what token t + 1 gives",
-            "ru": "логиты сдвинуты на одно место: на месте t стоит то, что даёт токен t + 1",
+            "ru": "логиты сдвинуты на одну позицию: на позиции t стоит то, что даёт токен t + 1",
         },
         {"en": "shift the targets, not the logits", "ru": "сдвигайте ответы, а не логиты"},
     ),
@@ -146,9 +146,9 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(mix=with_last_token),
         {
             "en": "the last token, taken for a summary of the text, reaches every place",
-            "ru": "последний токен, взятый как сводка текста, попадает на все места",
+            "ru": "последний токен, взятый как сводка текста, попадает на все позиции",
         },
-        {"en": "each place has only its own past", "ru": "у каждого места только своё прошлое"},
+        {"en": "each place has only its own past", "ru": "у каждой позиции только своё прошлое"},
     ),
     Mistake(
         "mask_table_too_small",

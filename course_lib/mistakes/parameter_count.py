@@ -107,7 +107,7 @@ PARAMETER_COUNT_MISTAKES = (
         partial(mistaken_count, tensors=_saved_tensors),
         {
             "en": "the tensors of the state_dict are counted: buffers too, and shared ones twice",
-            "ru": "сосчитаны тензоры state_dict: вместе с буферами, а общие — дважды",
+            "ru": "сосчитаны тензоры state_dict: вместе с буферами, а общие — дважды",
         },
         {"en": "module.parameters(), not state_dict()", "ru": "module.parameters()"},
     ),
@@ -248,7 +248,7 @@ PARAMETER_COUNT_MISTAKES = (
         partial(mistaken_count, kept=partial(_distinct, key=Tensor.data_ptr)),
         {
             "en": "repeats are told by memory address, and on the meta device all addresses are 0",
-            "ru": "повторы ищутся по адресу в памяти, а на устройстве meta все адреса — 0",
+            "ru": "повторы ищутся по адресу в памяти, а на устройстве meta все адреса — 0",
         },
         _BY_IDENTITY,
     ),

@@ -187,7 +187,7 @@ TYING_MISTAKES = (
         "sizes_swapped",
         "a mutation of right code",
         lambda: mistaken_tying(_tie_swapped),
-        {"en": "both weights are [d_model, vocab_size]", "ru": "оба веса — [d_model, vocab_size]"},
+        {"en": "both weights are [d_model, vocab_size]", "ru": "оба веса — [d_model, vocab_size]"},
         {"en": "nn.Embedding(vocab_size, d_model)", "ru": "nn.Embedding(vocab_size, d_model)"},
     ),
     Mistake(
