@@ -1,5 +1,6 @@
 """Steps of a tiny language model that are wrong in one way each: what is read, what is mixed."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -18,8 +19,8 @@ def open_rule(token_ids: Tensor) -> Tensor:
 
 
 def inverted_weights(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Hide what may be read with a large negative number."""
-    return scores.masked_fill(allowed, -1e9).softmax(-1)
+    """Read the mask the other way round; the last token, left with nothing to read, reads 0."""
+    return scores.masked_fill(allowed, -math.inf).softmax(-1).nan_to_num(0.0)
 
 
 def one_ahead_rule(token_ids: Tensor) -> Tensor:

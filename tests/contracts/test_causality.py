@@ -31,7 +31,7 @@ def one_ahead(ids):
     return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril(1)
 
 
-HIDING_NOTHING = {"mask_missing", "summary_over_time", "mask_inverted"}
+HIDING_NOTHING = {"mask_missing", "summary_over_time"}
 NEXT_TOKEN = {"one_ahead", "symmetric_convolution", "next_token_added"}
 
 
@@ -47,7 +47,7 @@ NEXT_TOKEN = {"one_ahead", "symmetric_convolution", "next_token_added"}
         (lambda seed, n: LM(seed, rules=[[one_ahead] * 2] * n), NEXT_TOKEN),
         (
             lambda seed, n: LM(seed, rules=[[lambda ids: causal(ids).mT] * 2] * n),
-            {"mask_transposed", "read_backwards"},
+            {"mask_transposed", "mask_inverted", "read_backwards"},
         ),
         (
             lambda seed, n: LM(seed, rules=[[when(lambda ids: ids.shape[1] > 6)] * 2] * n),
