@@ -1,0 +1,239 @@
+"""Batched samplers that mix up the rows, or mishandle temperature 0."""
+
+from functools import partial
+
+import numpy as np
+
+from course_lib.mistakes._distributions import mistaken_distribution, sampling_mistake
+from course_lib.mistakes._samplers import (
+    at_sums,
+    draw_rows,
+    in_each_row,
+    mistaken_sampler,
+    sampler_kept,
+    sampler_softened,
+)
+
+_OWN_ROW = ("every step along the last axis: axis=-1", "каждый шаг по последней оси: axis=-1")
+_ARGMAX = ("if temperature == 0: logits.argmax(-1)", "if temperature == 0: logits.argmax(-1)")
+_RIGHT_ROWS = in_each_row(mistaken_distribution())
+
+
+def _first_rows_filter(logits, temperature, top_k, top_p):
+    kept = _RIGHT_ROWS(logits[:1], temperature, top_k, top_p) > 0
+    return sampler_kept(sampler_softened(logits / temperature) * kept)
+
+
+def _first_row_unfiltered(logits, temperature, top_k, top_p):
+    probs = _RIGHT_ROWS(logits, temperature, top_k, top_p)
+    probs[:1] = _RIGHT_ROWS(logits[:1], temperature, None, None)
+    return probs
+
+
+def _other_rows_filter(logits, temperature, top_k, top_p):
+    """The sorted ids of one row are mapped back by the order of the first."""
+    probs = _RIGHT_ROWS(logits, temperature, top_k, top_p)
+    if top_k is None and top_p is None:
+        return probs
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    falling = np.take_along_axis(probs, order, -1)
+    mixed = np.zeros_like(probs)
+    mixed[:, order[0]] = falling
+    return mixed
+
+
+def _over_the_batch(logits, temperature, top_k, top_p):
+    kept = _RIGHT_ROWS(logits, temperature, top_k, top_p) > 0
+    return sampler_kept(sampler_softened(logits / temperature, axis=0) * kept)
+
+
+def _nucleus_of_the_batch(logits, temperature, top_k, top_p):
+    probs = _RIGHT_ROWS(logits, temperature, top_k, None)
+    if top_p is None or top_p == 1:
+        return probs
+    flat = probs.reshape(-1) / len(probs)
+    order = np.argsort(-flat, kind="stable")
+    keep = np.zeros(flat.shape, dtype=bool)
+    keep[order] = flat[order].cumsum() - flat[order] < top_p
+    keep = keep.reshape(probs.shape)
+    keep[np.arange(len(probs)), probs.argmax(-1)] = True
+    return sampler_kept(probs * keep)
+
+
+def _one_number(probs, rng):
+    return at_sums(probs, np.full(len(probs), rng.random()))
+
+
+def _shuffled_strata(probs, rng):
+    places = rng.permutation(len(probs))
+    return at_sums(probs, (places + rng.random(len(probs))) / len(probs))
+
+
+def _mirrored(probs, rng):
+    numbers = rng.random(len(probs))
+    numbers[1::2] = 1 - numbers[: len(probs) // 2 * 2 : 2]
+    return at_sums(probs, np.minimum(numbers, np.nextafter(1.0, 0.0)))
+
+
+def _divided_by_zero(logits, rng):
+    with np.errstate(all="ignore"):
+        probs = sampler_softened(logits / 0.0)
+        return (probs.cumsum(-1) > rng.random(len(probs))[:, None]).argmax(-1)
+
+
+def _tied_at_random(logits, rng):
+    tied = logits == logits.max(-1, keepdims=True)
+    return draw_rows(tied / tied.sum(-1, keepdims=True), rng)
+
+
+ROW_MISTAKES = (
+    sampling_mistake(
+        "one_number_for_all_rows",
+        "karpathy/nanochat#38",
+        partial(mistaken_sampler, draw=_one_number),
+        (
+            "equal rows always get the same token, as when one random number serves all rows",
+            "равные строки всегда дают один токен, как при одном случайном числе на все строки",
+        ),
+        ("rng.random(B): a number for each row", "rng.random(B): число на каждую строку"),
+    ),
+    sampling_mistake(
+        "rows_share_out_the_unit",
+        "a mutation of right code",
+        partial(mistaken_sampler, draw=_shuffled_strata),
+        (
+            "the rows draw without replacement from slices of [0, 1), so that they depend on one "
+            "another",
+            "строки без возвращения делят между собой отрезок [0, 1) и потому зависимы",
+        ),
+        ("rng.random(B), nothing permuted", "rng.random(B), без перестановок"),
+    ),
+    sampling_mistake(
+        "rows_mirrored",
+        "a mutation of right code",
+        partial(mistaken_sampler, draw=_mirrored),
+        (
+            "every second row uses 1 - u of the row before it",
+            "каждая вторая строка берёт 1 - u предыдущей",
+        ),
+        ("rng.random(B)", "rng.random(B)"),
+    ),
+    sampling_mistake(
+        "first_rows_filter_for_all",
+        "facebookresearch/jepa#93",
+        partial(mistaken_sampler, distribution=_first_rows_filter),
+        (
+            "what the filters keep in the first row is kept in all rows",
+            "оставленное фильтрами в первой строке оставлено во всех",
+        ),
+        _OWN_ROW,
+    ),
+    sampling_mistake(
+        "first_rows_order_for_all",
+        "Blaizzy/mlx-vlm#1094",
+        partial(mistaken_sampler, distribution=_other_rows_filter),
+        (
+            "sorted places of every row are mapped back by the order of the first row",
+            "места после сортировки переводятся в номера по порядку первой строки",
+        ),
+        ("np.take_along_axis(order, place, -1)", "np.take_along_axis(order, place, -1)"),
+    ),
+    sampling_mistake(
+        "first_row_unfiltered",
+        "fishaudio/fish-speech#1326",
+        partial(mistaken_sampler, distribution=_first_row_unfiltered),
+        (
+            "the filters do not act on the first row: [0] is a row here, not the first token",
+            "на первую строку фильтры не действуют: [0] здесь строка, а не первый токен",
+        ),
+        ("remove[..., 0] = False", "remove[..., 0] = False"),
+    ),
+    sampling_mistake(
+        "softmax_over_the_batch",
+        "DeepReinforcementLearning/DeepReinforcementLearningInAction#32",
+        partial(mistaken_sampler, distribution=_over_the_batch),
+        (
+            "the softmax runs over the rows of the batch, not over the tokens",
+            "softmax идёт по строкам пакета, а не по токенам",
+        ),
+        _OWN_ROW,
+    ),
+    sampling_mistake(
+        "nucleus_of_the_whole_batch",
+        "a mutation of right code",
+        partial(mistaken_sampler, distribution=_nucleus_of_the_batch),
+        (
+            "top-p sorts and sums the whole batch at once",
+            "top-p сортирует и складывает весь пакет сразу",
+        ),
+        _OWN_ROW,
+    ),
+)
+
+GREEDY_MISTAKES = (
+    sampling_mistake(
+        "zero_temperature_divides",
+        "karpathy/nanoGPT#738",
+        partial(mistaken_sampler, greedy=_divided_by_zero),
+        ("temperature 0 is divided by", "на температуру 0 делят"),
+        _ARGMAX,
+    ),
+    sampling_mistake(
+        "zero_temperature_samples",
+        "google-deepmind/gemma#573",
+        partial(
+            mistaken_sampler, greedy=lambda logits, rng: draw_rows(sampler_softened(logits), rng)
+        ),
+        (
+            "temperature 0 leaves the logits undivided and samples as at temperature 1",
+            "при температуре 0 логиты не делятся, и выбор идёт как при температуре 1",
+        ),
+        _ARGMAX,
+    ),
+    sampling_mistake(
+        "zero_temperature_clamped",
+        "sgl-project/mini-sglang#24",
+        partial(
+            mistaken_sampler,
+            greedy=lambda logits, rng: draw_rows(sampler_softened(logits / 1e-5), rng),
+        ),
+        (
+            "temperature 0 becomes a small one: ties and near ties are drawn at random",
+            "температура 0 заменена малой: среди равных и почти равных выбор случаен",
+        ),
+        _ARGMAX,
+    ),
+    sampling_mistake(
+        "greedy_ties_at_random",
+        "vllm-project/tpu-inference#3580",
+        partial(mistaken_sampler, greedy=_tied_at_random),
+        (
+            "at temperature 0 one of the equal logits is drawn at random",
+            "при температуре 0 из равных логитов выбор случаен",
+        ),
+        _ARGMAX,
+    ),
+    sampling_mistake(
+        "greedy_ties_to_the_last",
+        "a mutation of right code",
+        partial(
+            mistaken_sampler,
+            greedy=lambda logits, rng: logits.shape[-1] - 1 - logits[:, ::-1].argmax(-1),
+        ),
+        (
+            "at temperature 0 the last of equal logits is taken, as a sort does",
+            "при температуре 0 из равных логитов берётся последний (как при сортировке)",
+        ),
+        _ARGMAX,
+    ),
+    sampling_mistake(
+        "always_greedy",
+        "huggingface/transformers#22405",
+        partial(
+            mistaken_sampler,
+            distribution=lambda logits, t, k, p: _RIGHT_ROWS(logits, t, 1, None),
+        ),
+        ("the likeliest token is taken at any temperature", "при любой температуре берётся argmax"),
+        ("draw when temperature > 0", "при temperature > 0 выбирайте случайно"),
+    ),
+)
