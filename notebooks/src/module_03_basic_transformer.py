@@ -122,12 +122,12 @@ print(*sorted(reference), sep=", ")
 
 # %% [markdown] lang="en" key="reference-say"
 r"""
-The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool will be useful all the way down: a way to show that a wrong call *fails*, with its message, without stopping the notebook.
+The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool: it shows that a wrong call *fails*, with its message, without stopping the notebook.
 """
 
-# %% [markdown] lang="ru" key="reference-say" en="2ba28929"
+# %% [markdown] lang="ru" key="reference-say" en="bf5bce0d"
 r"""
-Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. До самого конца пригодится и ещё один маленький инструмент: он покажет, что неверный вызов *падает* и с каким сообщением, но блокнот не остановит.
+Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент покажет, что неверный вызов *падает* и с каким сообщением, но блокнот не остановит.
 """
 
 # %% key="expect-raises"
@@ -370,12 +370,12 @@ for length in (512, 1_024, 2_048):
 
 # %% [markdown] lang="en" key="attention-cost-say"
 r"""
-Twice the length, four times the pairs. Each pair costs 64 multiplications to compare and 64 more to mix the values; everything else in a layer grows in proportion to the length. Where the square begins to matter is a question for measurement, and Module 4 measures it.
+Twice the length, four times the pairs. Each costs 64 multiplications to compare and 64 to mix the values; everything else in a layer grows in proportion to the length. Module 4 measures where the square begins to matter.
 """
 
-# %% [markdown] lang="ru" key="attention-cost-say" en="05ddf1f7"
+# %% [markdown] lang="ru" key="attention-cost-say" en="f2ed6605"
 r"""
-Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины квадрат становится важен, надо измерять, и модуль 4 это измерит.
+Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины квадрат становится важен, измерит модуль 4.
 """
 
 # %% [markdown] lang="en" key="scaling-ask"
@@ -787,12 +787,12 @@ show_figure(
 
 # %% [markdown] lang="en" key="mask-kinds-say"
 r"""
-As drawn, padding hides *columns*: it says which keys are real. (Our layer in section 6 closes the padded rows too, since nobody needs their answer.) A mask turned on its side is a bug that shapes cannot reveal when queries and keys are equally many; the fourth grid would show it at once.
+As drawn, padding hides *columns*: it says which keys are real. A mask turned on its side is a bug that shapes cannot reveal when queries and keys are equally many; the fourth grid would show it at once.
 """
 
-# %% [markdown] lang="ru" key="mask-kinds-say" en="caa7560e"
+# %% [markdown] lang="ru" key="mask-kinds-say" en="6f01e6b3"
 r"""
-На рисунке дополнение закрывает *столбцы*: маска говорит, какие ключи настоящие. (Наш слой из раздела 6 закроет и дополненные строки: их ответ никому не нужен.) Маска, повёрнутая набок, — ошибка, которую формы не выдадут, если запросов и ключей поровну; четвёртая сетка показала бы её сразу.
+На рисунке дополнение закрывает *столбцы*: маска говорит, какие ключи настоящие. Маска, повёрнутая набок, — ошибка, которую формы не выдадут, если запросов и ключей поровну; четвёртая сетка показала бы её сразу.
 """
 
 # %% [markdown] lang="en" key="ex-mask-statement"
@@ -975,14 +975,14 @@ r"""
 r"""
 ### Does the library agree, gradients included?
 
-A function can return the right values and still learn wrongly: detach the weights by accident and the output stays perfect while the gradient dies. So we compare outputs *and* gradients with PyTorch's own function, on sizes that are all different.
+A function can return the right values and still learn wrongly. So we compare outputs *and* gradients with PyTorch's own function, on sizes that are all different.
 """
 
-# %% [markdown] lang="ru" key="library-ask" en="4d9c64ed"
+# %% [markdown] lang="ru" key="library-ask" en="973826ae"
 r"""
 ### Согласна ли библиотека — в том числе в градиентах?
 
-Функция может возвращать верные значения и всё же учиться неверно: случайно отсоедините веса от графа — выход останется безупречным, а градиент исчезнет. Поэтому сравним с функцией самого PyTorch и выходы, *и* градиенты, причём все размеры возьмём разными.
+Функция может возвращать верные значения и всё же учиться неверно. Поэтому сравним с функцией самого PyTorch и выходы, *и* градиенты, причём все размеры возьмём разными.
 """
 
 # %% key="library-agrees"
@@ -1011,14 +1011,14 @@ r"""
 r"""
 ### Break it: right values, dead gradient
 
-Here is the promised accident. The weights are cut off from the graph; the output is the same to the last bit. What does the query learn?
+The weights are cut off from the graph by accident; the output is the same to the last bit. What does the query learn?
 """
 
-# %% [markdown] lang="ru" key="detach-ask" en="4ce3bd1e"
+# %% [markdown] lang="ru" key="detach-ask" en="97c149f7"
 r"""
 ### Сломаем: верные значения, мёртвый градиент
 
-А вот обещанный несчастный случай. Веса отрезаны от графа вычислений, выход тот же до последнего бита. Чему научится запрос?
+Веса по недосмотру отрезаны от графа вычислений, выход тот же до последнего бита. Чему научится запрос?
 """
 
 # %% key="detach"
@@ -1067,10 +1067,10 @@ assert (zeroed.weights[0] == 0).all() and all(leaf.grad.isfinite().all() for lea
 r"""
 ### What must fail, and how
 
-A wrong call should stop with a message. Four mistakes from real bug reports follow: keys of another width than the queries, a mask of ones and zeros in floating point (some libraries would silently *add* it to the scores), a mask that fits no shape, a negative offset.
+A wrong call should stop with a message. Four mistakes from real bug reports: keys of another width than the queries, a float mask (some libraries silently *add* it to the scores), a mask that fits no shape, a negative offset.
 """
 
-# %% [markdown] lang="ru" key="negative-ask" en="6cc657ca"
+# %% [markdown] lang="ru" key="negative-ask" en="0317f076"
 r"""
 ### Что обязано падать и как
 
@@ -1222,22 +1222,29 @@ def my_attention(q, k, v, allowed=None, *, empty_row="error"):
 r"""
 ### Exercise 3 (stretch). Find the planted bug
 
-Three attentions, `A`, `B` and `C`, carry one bug each. Do not read their code: run the contract on each and diagnose from its words alone. Then write the kinds into the dictionary; the call below lists the words you may use.
+Three attentions, `A`, `B` and `C`, carry one bug each. Do not read their code, and keep the contract's diagnosis for later: `symptoms` shows only its evidence. Write the names into the dictionary; the check lists the words you may use.
 """
 
-# %% [markdown] lang="ru" key="ex-planted-statement" en="dca44a2c"
+# %% [markdown] lang="ru" key="ex-planted-statement" en="1499ef61"
 r"""
 ### Упражнение 3 (посложнее). Найдите подброшенную ошибку
 
-В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте: проверьте каждую контрактом и поставьте диагноз только по его словам. Затем впишите виды ошибок в словарь; допустимые слова перечислит вызов ниже.
+В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте, диагноз контракта приберегите на потом: `symptoms` показывает только улики. Впишите названия в словарь; допустимые слова перечислит проверка.
 """
 
 # %% key="planted" role="folded"
-from course_lib.mistakes.attention import check_planted_answers, planted_attentions
+from course_lib.mistakes.planted import check_planted_answers, planted_attentions
 
 # %% key="planted-look"
+def symptoms(attention: Callable[..., AttentionResult]) -> None:
+    try:
+        print(check_attention_contract(attention))
+    except ContractViolation as broken:
+        print(broken.clause, broken.measured, *broken.mismatches[:3], sep="\n")
+
+
 suspects = planted_attentions()
-print(expect_raises(ContractViolation, check_attention_contract, suspects["A"]))
+symptoms(suspects["A"])
 
 # %% key="ex-planted" role="stub" exercise="planted"
 # en: replace each None by the word for the bug you found
@@ -1268,7 +1275,7 @@ r"""
 """
 
 # %% key="ex-planted-solution" role="solution" exercise="planted"
-my_diagnosis = {"A": "scale", "B": "mask_after_softmax", "C": "finite_fill"}
+my_diagnosis = {"A": "scale_by_d_v", "B": "mask_after_softmax", "C": "finite_fill"}
 
 # %% [markdown] lang="en" key="positions-ask"
 r"""
@@ -1484,6 +1491,22 @@ All 2,000 exact rows differ, while in bfloat16 most integers collapse into their
 r"""
 Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. Настоящие модели выходили с такими позициями ([transformers#29285](https://github.com/huggingface/transformers/issues/29285)).
 """
+
+# %% [markdown] lang="en" key="position-contract-ask"
+r"""
+Wrong exponents, swapped columns, half-precision angles: each of them still looks like a table of waves. The contract of positions tells them apart.
+"""
+
+# %% [markdown] lang="ru" key="position-contract-ask" en="9dbc9e9a"
+r"""
+Неверный показатель степени, переставленные столбцы, углы в половинной точности: на вид это всё те же волны. Отличить одно от другого умеет контракт позиций.
+"""
+
+# %% key="position-contract" role="folded"
+from course_lib.contracts.position import check_position_contract
+
+# %% key="position-contract-use"
+check_position_contract(sinusoidal_encoding)
 
 # %% [markdown] lang="en" key="heads-ask"
 r"""
@@ -1822,13 +1845,26 @@ print(f"{inside=:.3f} {outside=:.3f}")
 
 # %% [markdown] lang="en" key="norm-break-say"
 r"""
-For 4 features the mistake is 15 %, for 512 a tenth of one per cent: invisible in a loss curve, and enough to fail any exact comparison with another program. The misplaced $\varepsilon$ shows only on small inputs, where it changes the result threefold. Small test sizes and small numbers are your friends.
+For 4 features the mistake is 15 %, for 512 a tenth of one per cent: invisible in a loss curve, and enough to fail any exact comparison with another program. The misplaced $\varepsilon$ shows only on small inputs, where it changes the result threefold. The contract of layer norm seeks out such sizes and numbers.
 """
 
-# %% [markdown] lang="ru" key="norm-break-say" en="4d93f6ac"
+# %% [markdown] lang="ru" key="norm-break-say" en="2846a945"
 r"""
-Для 4 признаков ошибка равна 15 %, для 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Маленькие размеры и маленькие числа в проверках — ваши друзья.
+Для 4 признаков ошибка равна 15 %, для 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации нарочно ищет такие размеры и числа.
 """
+
+# %% key="layer-norm-contract" role="folded"
+from course_lib.contracts.layer_norm import check_layer_norm_contract
+
+# %% key="layer-norm-contract-use"
+def unbiased_norm(x, gain, bias, eps=1e-5):
+    centred = x - x.mean(dim=-1, keepdim=True)
+    variance = centred.square().sum(dim=-1, keepdim=True) / (x.shape[-1] - 1)
+    return gain * centred / torch.sqrt(variance + eps) + bias
+
+
+print(expect_raises(ContractViolation, check_layer_norm_contract, unbiased_norm))
+check_layer_norm_contract(layer_norm)
 
 # %% [markdown] lang="en" key="ffn-ask"
 r"""
@@ -1870,14 +1906,14 @@ r"""
 r"""
 ### Two functions with one name
 
-GELU weighs each number by the probability that a standard normal variable is smaller, $x\,\Phi(x)$. Some programs compute it exactly, others by an old approximation with a hyperbolic tangent. Does the difference matter?
+GELU weighs each number by the probability that a standard normal variable is smaller, $x\,\Phi(x)$. Some programs use an old approximation instead. Does it matter?
 """
 
-# %% [markdown] lang="ru" key="gelu-ask" en="9c5d3f05"
+# %% [markdown] lang="ru" key="gelu-ask" en="8acb13b4"
 r"""
 ### Две функции под одним именем
 
-GELU умножает число на вероятность того, что стандартная нормальная величина окажется меньше него, $x\,\Phi(x)$. Одни программы вычисляют её точно, другие — старым приближением через гиперболический тангенс. Важна ли разница?
+GELU умножает число на вероятность того, что стандартная нормальная величина окажется меньше него, $x\,\Phi(x)$. Иные программы берут вместо этого старое приближение. Важно ли это?
 """
 
 # %% key="gelu"
@@ -1889,12 +1925,12 @@ assert torch.equal(network(x), network.down(F.gelu(network.up(x))))
 
 # %% [markdown] lang="en" key="gelu-say"
 r"""
-The gap is at most 0.0005: too small to notice in the text, yet a model trained with one and served with the other is a slightly different model, and that has been shipped ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). We use the exact form; tolerances must be tighter than the gap to tell the two apart.
+The gap is at most 0.0005: invisible in the text, yet a model trained with one and served with the other is another model, and that has been shipped ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). We use the exact form.
 """
 
-# %% [markdown] lang="ru" key="gelu-say" en="7743ecec"
+# %% [markdown] lang="ru" key="gelu-say" en="58ecd9a0"
 r"""
-Разница не больше 0,0005: в тексте её не заметить, но модель, обученная с одной функцией и запущенная с другой, — уже немного другая модель, и такое выпускали ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). Мы берём точную форму; чтобы отличить одну от другой, допуск должен быть меньше этой разницы.
+Разница не больше 0,0005: в тексте её не заметить, но модель, обученная с одной функцией и запущенная с другой, — уже другая модель, и такое выпускали ([pocket-tts#278](https://github.com/kyutai-labs/pocket-tts/issues/278)). Мы берём точную форму.
 """
 
 # %% [markdown] lang="en" key="block-ask"
@@ -2144,12 +2180,12 @@ for causal_flag in (True, False):
 
 # %% [markdown] lang="en" key="leak-say"
 r"""
-These few lines catch a dropped mask, an off-by-one and a normalisation across time alike, because they ask only about the result. We shall need them in section 10, where a famous test goes blind.
+These few lines catch a dropped mask, an off-by-one and a normalisation across time alike: they ask only about the result. We meet them again in section 10, where a famous test goes blind.
 """
 
-# %% [markdown] lang="ru" key="leak-say" en="218e82da"
+# %% [markdown] lang="ru" key="leak-say" en="4c57c43c"
 r"""
-Эти несколько строк одинаково ловят потерянную маску, промах на единицу и нормализацию вдоль времени: они спрашивают только о результате. Они понадобятся нам в разделе 10, где одна знаменитая проверка окажется слепой.
+Эти несколько строк одинаково ловят потерянную маску, промах на единицу и нормализацию вдоль времени: они спрашивают только о результате. Мы ещё встретимся с ними в разделе 10, где одна знаменитая проверка окажется слепой.
 """
 
 # %% [markdown] lang="en" key="nll-ask"
@@ -2216,6 +2252,59 @@ uniform = token_nll([0.0] * 6, 3)
 print(f"{uniform=:.3f} {math.exp(uniform)=:.1f}")
 assert abs(uniform - math.log(6)) < 1e-12
 
+# %% [markdown] lang="en" key="ex-nll-statement"
+r"""
+### Exercise 5 (core). The loss of a padded batch
+
+Write the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shifting wrongly, counting padding and averaging averages all train happily.
+"""
+
+# %% [markdown] lang="ru" key="ex-nll-statement" en="1839ba0b"
+r"""
+### Упражнение 5 (основное). Потери на пакете с дополнением
+
+Напишите средние потери в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Неверный сдвиг, учтённое дополнение и среднее средних обучению ничуть не мешают.
+"""
+
+# %% key="ex-nll" role="stub" exercise="nll"
+def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
+    # en: logits [B, T, V], token_ids [B, T], valid [B, T] bool -> mean nats per valid predicted token
+    # ru: logits [B, T, V], token_ids [B, T], valid [B, T] bool -> среднее в натах на настоящий токен
+    raise NotImplementedError
+
+# %% key="nll-contract" role="folded"
+from course_lib.contracts.nll import check_nll_contract
+
+# %% key="ex-nll-check" role="check" exercise="nll"
+check_nll_contract(my_next_token_nll)
+
+# %% [markdown] lang="en" key="ex-nll-hint-1" role="hint" exercise="nll"
+r"""
+Which logits have no token left to predict? Which token is predicted by nobody?
+"""
+
+# %% [markdown] lang="ru" key="ex-nll-hint-1" en="6d63b020" role="hint" exercise="nll"
+r"""
+Каким логитам уже нечего предсказывать? Какой токен никто не предсказывает?
+"""
+
+# %% [markdown] lang="en" key="ex-nll-hint-2" role="hint" exercise="nll"
+r"""
+`F.cross_entropy` with `reduction="none"` keeps one number a token. Divide once, by the number of valid targets in the whole batch.
+"""
+
+# %% [markdown] lang="ru" key="ex-nll-hint-2" en="a984214c" role="hint" exercise="nll"
+r"""
+`F.cross_entropy` с `reduction="none"` оставляет по числу на токен. Делите один раз: на число настоящих целей во всём пакете.
+"""
+
+# %% key="ex-nll-solution" role="solution" exercise="nll"
+def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
+    valid = torch.ones_like(token_ids, dtype=torch.bool) if valid is None else valid
+    wide = logits[:, :-1].double()  # [B, T - 1, V]: the last logits have nothing to predict
+    nats = F.cross_entropy(wide.flatten(0, 1), token_ids[:, 1:].flatten(), reduction="none")
+    return nats[valid[:, 1:].flatten()].mean().item()
+
 # %% [markdown] lang="en" key="tiny-lm-ask"
 r"""
 ## 10. A language model that fits on one screen
@@ -2263,13 +2352,27 @@ print(expect_raises(ValueError, model, torch.tensor([[0, 6]])))
 
 # %% [markdown] lang="en" key="tying-say"
 r"""
-Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy instead of the shared parameter looks equal only until the first training step. The last line is a refusal: there is no token 6 in a vocabulary of six.
+Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy looks equal only until the first training step, which is why the contract takes one. The last line is a refusal: there is no token 6 in a vocabulary of six.
 """
 
-# %% [markdown] lang="ru" key="tying-say" en="a521094e"
+# %% [markdown] lang="ru" key="tying-say" en="338f3ed2"
 r"""
-Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия вместо общего параметра выглядит так же лишь до первого шага обучения. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
+Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия выглядит так же лишь до первого шага обучения — поэтому контракт делает такой шаг. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
 """
+
+# %% key="tying-contracts" role="folded"
+from course_lib.contracts.parameter_count import check_parameter_count_contract
+from course_lib.contracts.tying import check_tying_contract
+
+# %% key="tying-contracts-use"
+def tied_pair(vocab_size: int, d_model: int) -> nn.Module:
+    pair = TinyLM(vocab_size=vocab_size, d_model=d_model, n_heads=1)
+    pair.embedding = pair.token_embedding  # the name that the contract looks for
+    return pair
+
+
+print(check_parameter_count_contract(count_parameters))
+check_tying_contract(tied_pair)
 
 # %% [markdown] lang="en" key="windows-ask"
 r"""
@@ -2407,39 +2510,203 @@ r"""
 Модель считает по кругу. Отказ говорит, что ещё 40 токенов не помещаются в контекст длиной 32; модель, которая втихую забывает начало вашего текста, отвечает уже не на ваш вопрос. Скользящее окно тоже его забывает, но лишь по явной просьбе, как в последней строке.
 """
 
-# %% [markdown] lang="en" key="blind-ask"
+# %% [markdown] lang="en" key="gallery-ask"
 r"""
-### Honest addition 1: this test is blind
+### Honest addition 1: a gallery of silent bugs
 
-Now the uncomfortable question: what did we *prove*? Build the same model, drop its causal mask, and run the same test. Predict: will it fail?
+Now the uncomfortable question: what did we *prove*? Five copies of our model follow, each with one planted bug.
+
+| copy | what is wrong with it |
+|---|---|
+| `dropped` | no causal mask: every token reads all the tokens |
+| `inverted` | the mask is inverted: a token reads only what comes after it |
+| `transposed` | the mask is transposed: a token reads itself and what comes after it |
+| `norm_over_time` | the first layer norm takes mean and variance over all the tokens |
+| `copied_head` | the output matrix is a copy of the embedding, not the same parameter |
 """
 
-# %% [markdown] lang="ru" key="blind-ask" en="61daad8c"
+# %% [markdown] lang="ru" key="gallery-ask" en="0d4c7968"
 r"""
-### Честное дополнение 1: эта проверка слепа
+### Честное дополнение 1: кунсткамера тихих ошибок
 
-Теперь неудобный вопрос: что же мы *доказали*? Построим ту же модель, уберём причинную маску и запустим ту же проверку. Предскажите: провалится ли она?
+Теперь неудобный вопрос: что же мы *доказали*? Перед вами пять копий нашей модели, в каждую подброшена одна ошибка.
+
+| копия | что в ней не так |
+|---|---|
+| `dropped` | причинной маски нет: каждый токен читает все токены |
+| `inverted` | маска обращена: токен читает только то, что стоит после него |
+| `transposed` | маска транспонирована: токен читает себя и то, что стоит после него |
+| `norm_over_time` | первая нормализация слоя берёт среднее и дисперсию по всем токенам |
+| `copied_head` | выходная матрица — копия эмбеддингов, а не тот же самый параметр |
 """
 
-# %% key="blind"
-torch.manual_seed(seed)
-leaky = TinyLM().double()
-leaky.block.attn.causal = False
-leaky_losses = fit(leaky, lambda step: windows, steps=steps, learning_rate=goal["learning_rate"])
-leaky_spoken = leaky.generate(torch.tensor([[0, 1, 2]]), goal["new_tokens"])[0].tolist()
-print(f"{leaky_losses[-1]=:.5f} {next_token_accuracy(leaky, windows)=:.3f}")
-print(leaky_spoken)
-assert leaky_losses[-1] < goal["loss_threshold"] and leaky_spoken == spoken
-
-# %% [markdown] lang="en" key="blind-say"
+# %% [markdown] lang="en" key="ex-gallery-statement"
 r"""
-It passes, with the future wide open. The reason is the text: after a 3 always comes a 4, so the current token alone tells the next. Such a text is called first-order Markov, and a model needs neither past nor future to master it. A green test proves only what it *can* fail on.
+### Exercise 6 (warm-up). Predict before you run
+
+Which copies will pass the overfit test all the same? Write `True` or `False` for each, then run on.
 """
 
-# %% [markdown] lang="ru" key="blind-say" en="29ce079a"
+# %% [markdown] lang="ru" key="ex-gallery-statement" en="c110c786"
 r"""
-Она проходит, хотя будущее открыто настежь. Причина в тексте: после 3 всегда идёт 4, и следующий токен однозначно определяется текущим. Такой текст называют марковским первого порядка: чтобы его освоить, не нужны ни прошлое, ни будущее. Зелёная проверка доказывает лишь то, на чём она *способна* провалиться.
+### Упражнение 6 (разминка). Сначала предскажите
+
+Какие копии всё равно пройдут проверку на заучивание? Впишите для каждой `True` или `False`, потом запускайте дальше.
 """
+
+# %% key="ex-gallery" role="stub" exercise="gallery"
+# en: True = this copy passes the overfit test all the same
+# ru: True — эта копия всё равно пройдёт проверку на заучивание
+my_prediction = {
+    "dropped": None,
+    "inverted": None,
+    "transposed": None,
+    "norm_over_time": None,
+    "copied_head": None,
+}
+
+# %% [markdown] lang="en" key="gallery-plant"
+r"""
+Three of the bugs go in through one small function, the other two by hand.
+"""
+
+# %% [markdown] lang="ru" key="gallery-plant" en="8c2e221c"
+r"""
+Три ошибки попадают внутрь через одну маленькую функцию, остальные две — вручную.
+"""
+
+# %% key="gallery-masks"
+def with_mask(student: nn.Module, change: Callable[[Tensor], Tensor]) -> nn.Module:
+    layer = student.block.attn
+
+    def forward(x: Tensor, **options) -> Tensor:
+        q, k, v = (split_heads(part, layer.n_heads) for part in layer.qkv(x).chunk(3, dim=-1))
+        allowed = change(causal_allowed(x.shape[1], x.shape[1]))
+        read = scaled_dot_product_attention(q, k, v, allowed, empty_row="zero")
+        return layer.out(merge_heads(read.output))
+
+    layer.forward = forward
+    return student
+
+# %% key="gallery-copies"
+def fresh_student() -> nn.Module:
+    torch.manual_seed(seed)
+    return TinyLM().double()
+
+
+gallery = {
+    "dropped": with_mask(fresh_student(), torch.ones_like),
+    "inverted": with_mask(fresh_student(), torch.logical_not),
+    "transposed": with_mask(fresh_student(), torch.t),
+    "norm_over_time": fresh_student(),
+    "copied_head": fresh_student(),
+}
+norm = gallery["norm_over_time"].block.ln1
+norm.forward = lambda x: norm.weight * F.layer_norm(x, x.shape[1:]) + norm.bias
+head = gallery["copied_head"].head
+head.weight = nn.Parameter(head.weight.detach().clone())
+
+# %% [markdown] lang="en" key="gallery-train-ask"
+r"""
+Now the same test for every copy: the same windows, steps and thresholds.
+"""
+
+# %% [markdown] lang="ru" key="gallery-train-ask" en="2a98b837"
+r"""
+Теперь та же проверка для каждой копии: те же окна, шаги и пороги.
+"""
+
+# %% key="gallery-train"
+passed = {}
+for name, student in gallery.items():
+    rate = goal["learning_rate"]
+    loss = fit(student, lambda step: windows, steps=steps, learning_rate=rate)[-1]
+    accuracy = next_token_accuracy(student, windows)
+    passed[name] = loss < goal["loss_threshold"] and accuracy >= goal["accuracy_threshold"]
+    print(f"{name:15} {loss=:.5f} {accuracy=:.3f}")
+
+# %% key="predictions" role="folded"
+from course_lib.mistakes.gallery import check_predictions
+
+# %% key="ex-gallery-check" role="check" exercise="gallery"
+check_predictions(my_prediction, passed)
+
+# %% [markdown] lang="en" key="ex-gallery-hint-1" role="hint" exercise="gallery"
+r"""
+After a 3 always comes a 4. What must a copy be able to see to get that right?
+"""
+
+# %% [markdown] lang="ru" key="ex-gallery-hint-1" en="2434d51d" role="hint" exercise="gallery"
+r"""
+После 3 всегда идёт 4. Что должна видеть копия, чтобы это угадать?
+"""
+
+# %% key="ex-gallery-solution" role="solution" exercise="gallery"
+my_prediction = {
+    "dropped": True,
+    "inverted": True,
+    "transposed": True,
+    "norm_over_time": True,
+    "copied_head": True,
+}
+
+# %% [markdown] lang="en" key="gallery-say"
+r"""
+All five pass, and the loss of some is *lower* than ours. The reason is the text: the current token alone tells the next. Such a text is called first-order Markov, and a model needs neither past nor future to master it. A green test proves only what it *can* fail on.
+"""
+
+# %% [markdown] lang="ru" key="gallery-say" en="5340fd59"
+r"""
+Проходят все пять, а у некоторых потери даже *ниже* наших. Причина в тексте: следующий токен однозначно определяется текущим. Такой текст называют марковским первого порядка: чтобы его освоить, не нужны ни прошлое, ни будущее. Зелёная проверка доказывает лишь то, на чём она *способна* провалиться.
+"""
+
+# %% [markdown] lang="en" key="gallery-contract-ask"
+r"""
+Now the contracts. The one for causality is `leak` from section 8 grown up: every position, many tokens, several lengths. Our own model first, then the copies.
+"""
+
+# %% [markdown] lang="ru" key="gallery-contract-ask" en="1474ec06"
+r"""
+Теперь слово контрактам. Контракт причинности — это повзрослевшая `leak` из раздела 8: каждая позиция, много токенов, разные длины. Сначала наша модель, потом копии.
+"""
+
+# %% key="causality-contract" role="folded"
+from course_lib.contracts.causality import check_causality_contract
+
+# %% key="gallery-own"
+check_causality_contract(model, vocab_size=6, length=goal["context"])
+
+# %% key="gallery-named"
+for name, student in gallery.items():
+    try:
+        check_causality_contract(student, vocab_size=6, length=goal["context"])
+        print(f"{name:15} ✓")
+    except ContractViolation as broken:
+        print(f"{name:15} ✗ {broken.clause}: {', '.join(broken.mistakes)}")
+
+# %% key="gallery-message"
+sizes = {"vocab_size": 6, "length": goal["context"]}
+inverted = gallery["inverted"]
+print(expect_raises(ContractViolation, check_causality_contract, inverted, **sizes))
+
+# %% [markdown] lang="en" key="gallery-contract-say"
+r"""
+Four leaks found, each on two tokens. Only the pattern of what moves is visible from outside, so a name covers every bug that leaves the same pattern, and the message lists them all. `copied_head` passes: it does not leak. Its bug belongs to another contract, which takes a training step.
+"""
+
+# %% [markdown] lang="ru" key="gallery-contract-say" en="36c68e50"
+r"""
+Найдены четыре утечки, и каждая показана на двух токенах. Снаружи виден лишь узор того, что сдвинулось, поэтому ошибки с одинаковым узором неразличимы, и сообщение перечисляет их все. `copied_head` проходит: утечки в ней нет. Её ошибка — дело другого контракта, который делает шаг обучения.
+"""
+
+# %% key="gallery-tying"
+def copied_pair(vocab_size: int, d_model: int) -> nn.Module:
+    pair = tied_pair(vocab_size, d_model)
+    pair.head.weight = nn.Parameter(pair.head.weight.detach().clone())
+    return pair
+
+
+print(expect_raises(ContractViolation, check_tying_contract, copied_pair))
 
 # %% [markdown] lang="en" key="random-ask"
 r"""
@@ -2480,55 +2747,12 @@ assert honest > math.log(6) - 0.02 and cheating < 1.2
 
 # %% [markdown] lang="en" key="random-say"
 r"""
-The honest model stays at the floor; the leaky one falls far below it. On data whose floor is known, a lower loss means a leak. But why does the cheat still pay anything at all? Look at its loss position by position.
+The honest model stays at the floor; the leaky one falls far below it. On data whose floor is known, a lower loss means a leak. Three tests, three answers: memorising says "it can learn", random tokens say "it did not learn to cheat", the contract says which bug it is.
 """
 
-# %% [markdown] lang="ru" key="random-say" en="068787a6"
+# %% [markdown] lang="ru" key="random-say" en="5c141fba"
 r"""
-Честная модель остаётся у нижней границы, модель с утечкой опускается намного ниже. Если для данных известна нижняя граница, меньшие потери означают утечку. Но почему обманщик вообще ещё что-то платит? Посмотрите на его потери по позициям.
-"""
-
-# %% key="random-positions"
-with torch.no_grad():
-    cheat_logits = cheating_model(fresh[:, :-1])
-costs = F.cross_entropy(cheat_logits.flatten(0, 1), fresh[:, 1:].flatten(), reduction="none")
-print(costs.view(256, -1).mean(dim=0))
-print(f"{math.log(6) / 12=:.3f}")
-
-# %% [markdown] lang="en" key="random-positions-say"
-r"""
-Eleven of the twelve positions copy their answer from the token after them; the last has nothing to copy and pays the full $\ln 6$. A twelfth of that is 0.149: the leak even leaves its arithmetic behind.
-"""
-
-# %% [markdown] lang="ru" key="random-positions-say" en="2b23eb5d"
-r"""
-Одиннадцать из двенадцати позиций списывают ответ у следующего токена; последней списывать не у кого, и она платит полные $\ln 6$. Двенадцатая часть этого — 0,149: утечка оставляет даже арифметический след.
-"""
-
-# %% [markdown] lang="en" key="perturb-ask"
-r"""
-The function `leak` from section 8 sees it too, and needs no training. Apply it to the two models that passed the overfit test.
-"""
-
-# %% [markdown] lang="ru" key="perturb-ask" en="c7a04343"
-r"""
-Функция `leak` из раздела 8 тоже видит утечку, и обучение ей не нужно. Применим её к двум моделям, прошедшим проверку на заучивание.
-"""
-
-# %% key="perturb"
-start = torch.tensor([[0, 1, 2, 3, 4]])
-masked_leak, open_leak = leak(model, start, 0), leak(leaky, start, 0)
-print(f"{masked_leak=:.2g} {open_leak=:.2g}")
-assert masked_leak < 1e-12 and open_leak > 1e-3
-
-# %% [markdown] lang="en" key="perturb-say"
-r"""
-Three tests, three answers: memorising says "it can learn", random tokens say "it did not learn to cheat", perturbation says "on this input, nothing later reaches back". Use the last one on every causal model you build.
-"""
-
-# %% [markdown] lang="ru" key="perturb-say" en="b11ba593"
-r"""
-Три проверки — три ответа: заучивание говорит «она умеет учиться», случайные токены — «списывать она не научилась», возмущение — «на этом входе ничто позднее не влияет на более раннее». Последнюю проверку применяйте к каждой причинной модели, которую построите.
+Честная модель остаётся у нижней границы, модель с утечкой опускается намного ниже. Если для данных известна нижняя граница, меньшие потери означают утечку. Три проверки — три ответа: заучивание говорит «она умеет учиться», случайные токены — «списывать она не научилась», контракт — «вот какая это ошибка».
 """
 
 # %% [markdown] lang="en" key="sampling-ask"
@@ -2728,14 +2952,14 @@ r"""
 
 # %% [markdown] lang="en" key="ex-sampling-statement"
 r"""
-### Exercise 5 (core). Write top-k and top-p
+### Exercise 7 (core). Write top-k and top-p
 
 Turn logits into the final distribution: temperature, then top-k, then top-p on the renormalised survivors. Ties go to the lower id, exactly k survive, the crossing token stays, and senseless arguments raise `ValueError`.
 """
 
-# %% [markdown] lang="ru" key="ex-sampling-statement" en="ef64fad1"
+# %% [markdown] lang="ru" key="ex-sampling-statement" en="682949ce"
 r"""
-### Упражнение 5 (основное). Напишите top-k и top-p
+### Упражнение 7 (основное). Напишите top-k и top-p
 
 Превратите логиты в окончательное распределение: температура, затем top-k, затем top-p по оставшимся токенам после перенормировки. При равенстве выигрывает меньший номер, уцелеть должно ровно k токенов, токен на пороге остаётся, а бессмысленные аргументы вызывают `ValueError`.
 """
@@ -2822,19 +3046,23 @@ def course_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=Non
 for check, candidate in (
     (check_attention_contract, scaled_dot_product_attention),
     (check_causal_mask_contract, causal_allowed),
+    (check_position_contract, sinusoidal_encoding),
     (check_multi_head_contract, course_multi_head),
+    (check_layer_norm_contract, layer_norm),
+    (check_parameter_count_contract, count_parameters),
+    (check_tying_contract, tied_pair),
     (check_sampling_contract, token_distribution),
 ):
     print(str(check(candidate)).splitlines()[0])
 
 # %% [markdown] lang="en" key="recap-proved"
 r"""
-**Checked here, not believed:** the variance of $q \cdot k$ is within 8 % of $d_k$; a mask after the softmax leaks; our attention equals the reference and the library, gradients included; padding is invisible; a block with silent sublayers is the identity; three blocks equal the library's; two thirds of an encoder layer are feed-forward; the overfit test is blind to a missing mask, the random-token test is not.
+**Checked here, not believed:** the variance of $q \cdot k$ is within 8 % of $d_k$; a mask after the softmax leaks; our attention equals the reference and the library, gradients included; padding is invisible; a block with silent sublayers is the identity; three blocks equal the library's; the overfit test is blind to five planted bugs, the contracts are not.
 """
 
-# %% [markdown] lang="ru" key="recap-proved" en="a7a7453e"
+# %% [markdown] lang="ru" key="recap-proved" en="902c6415"
 r"""
-**Проверено, а не принято на веру:** дисперсия $q \cdot k$ отличается от $d_k$ меньше чем на 8 %; маска после softmax даёт утечку; наше внимание совпадает с эталоном и с библиотекой, включая градиенты; дополнение невидимо; блок с заглушёнными подслоями — тождественное преобразование; три блока совпадают с библиотечными; две трети слоя кодировщика занимает полносвязная сеть; проверка на заучивание слепа к потерянной маске, а проверка на случайных токенах — нет.
+**Проверено, а не принято на веру:** дисперсия $q \cdot k$ отличается от $d_k$ меньше чем на 8 %; маска после softmax даёт утечку; наше внимание совпадает с эталоном и с библиотекой, включая градиенты; дополнение невидимо; блок с заглушёнными подслоями — тождественное преобразование; три блока совпадают с библиотечными; проверка на заучивание слепа к пяти подброшенным ошибкам, а контракты — нет.
 """
 
 # %% [markdown] lang="en" key="recap-bugs"
