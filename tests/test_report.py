@@ -205,8 +205,8 @@ def bilingual_tables():
 
 def fields(template):
     return sorted(
-        (name, spec, conversion)
-        for _, name, spec, conversion in string.Formatter().parse(template)
+        (name, spec)  # not how it is quoted: languages differ in that
+        for _, name, spec, _ in string.Formatter().parse(template)
         if name is not None
     )
 
@@ -222,8 +222,8 @@ def test_every_text_exists_in_both_languages_with_the_same_fields():
 def test_russian_texts_are_russian_and_english_ones_are_not():
     for place, texts in bilingual_tables():
         assert not re.search("[а-яё]", texts["en"]), place
-        words = re.sub(r"[^A-Za-zа-яёА-ЯЁ]", "", texts["ru"])
-        assert not words or re.search("[а-яё]", texts["ru"]), place
+        code = texts["ru"] == texts["en"]  # and nothing else may look the same
+        assert code or re.search("[а-яёА-ЯЁ]", texts["ru"]), place
 
 
 def test_identifiers_are_the_same_in_both_languages():

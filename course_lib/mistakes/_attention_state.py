@@ -187,7 +187,10 @@ ATTENTION_STATE_MISTAKES = (
             "en": "keys beyond the last whole block are dropped",
             "ru": "ключи после последнего целого блока потеряны",
         },
-        {"en": "range(0, t_k, block), the last one short", "ru": "range(0, t_k, block)"},
+        {
+            "en": "range(0, t_k, block), the last one short",
+            "ru": "range(0, t_k, block), последний короче",
+        },
     ),
     Mistake(
         "random_in_every_call",

@@ -92,6 +92,5 @@ def sampling_mistake(
     name: str, source: str, make: Callable[[], Any], what: tuple[str, str], fix: tuple[str, str]
 ) -> Mistake:
     """An entry of the sampling catalogues, with its texts in the order (en, ru)."""
-    return Mistake(
-        name, source, make, dict(zip(("en", "ru"), what, strict=True)), {"en": fix[0], "ru": fix[1]}
-    )
+    said, mended = (dict(zip(("en", "ru"), texts, strict=True)) for texts in (what, fix))
+    return Mistake(name, source, make, said, mended)

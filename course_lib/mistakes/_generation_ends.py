@@ -227,7 +227,7 @@ GENERATION_END_MISTAKES = (
             "en": 'a full context is reported as "length_limit"',
             "ru": "полный контекст назван «length_limit»",
         },
-        {"en": 'return new_ids, "context"', "ru": "верните «context»"},
+        {"en": 'return new_ids, "context"', "ru": 'return new_ids, "context"'},
     ),
     Mistake(
         "length_limit_called_context",
@@ -237,6 +237,6 @@ GENERATION_END_MISTAKES = (
             "en": 'the limit of new tokens is reported as "context"',
             "ru": "предел числа новых токенов назван «context»",
         },
-        {"en": 'return new_ids, "length_limit"', "ru": "верните «length_limit»"},
+        {"en": 'return new_ids, "length_limit"', "ru": 'return new_ids, "length_limit"'},
     ),
 )

@@ -196,7 +196,10 @@ LIKELIHOOD_MISTAKE_TEXTS = {
             "en": "the probability is formed first, rounds to 0, and its logarithm is infinite",
             "ru": "сначала вычислена вероятность, она округлилась до 0, и логарифм бесконечен",
         },
-        {"en": "log_softmax(...), not log(softmax(...))", "ru": "log_softmax(...)"},
+        {
+            "en": "log_softmax(...), not log(softmax(...))",
+            "ru": "log_softmax(...), а не log(softmax(...))",
+        },
     ),
     "exp_overflows": (
         "pyg-team/pytorch_geometric#53",

@@ -97,7 +97,7 @@ CAUSAL_MASK_MISTAKES = (
             "en": "the mask is aligned at its lower right corner, whatever query_offset says",
             "ru": "маска выровнена по правому нижнему углу, что бы ни говорил query_offset",
         },
-        {"en": "tril(query_offset), not tril(t_k - t_q)", "ru": "tril(query_offset)"},
+        {"en": "tril(query_offset)", "ru": "tril(query_offset)"},
     ),
     Mistake(
         "offset_subtracted",
@@ -124,7 +124,7 @@ CAUSAL_MASK_MISTAKES = (
             "en": "the offset is added to an alignment at the lower right corner",
             "ru": "смещение прибавлено к выравниванию по правому нижнему углу",
         },
-        {"en": "one of the two, not both: tril(query_offset)", "ru": "tril(query_offset)"},
+        {"en": "tril(query_offset)", "ru": "tril(query_offset)"},
     ),
     Mistake(
         "one_query_reads_all",

@@ -65,8 +65,8 @@ CAUSALITY_MISTAKES = (
         "a mutation of right code",
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids).mT),
         {
-            "en": "queries and keys of the mask are swapped: a token reads its future, not its past",
-            "ru": "запросы и ключи маски переставлены: токен читает своё будущее, а не прошлое",
+            "en": "queries and keys of the mask are swapped: a token reads only the future",
+            "ru": "запросы и ключи маски переставлены: токен читает только будущее",
         },
         {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
     ),

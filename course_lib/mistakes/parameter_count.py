@@ -109,7 +109,7 @@ PARAMETER_COUNT_MISTAKES = (
             "en": "the tensors of the state_dict are counted: buffers too, and shared ones twice",
             "ru": "сосчитаны тензоры state_dict: вместе с буферами, а общие — дважды",
         },
-        {"en": "module.parameters(), not state_dict()", "ru": "module.parameters()"},
+        {"en": "module.parameters()", "ru": "module.parameters()"},
     ),
     Mistake(
         "buffers_counted",
@@ -156,7 +156,7 @@ PARAMETER_COUNT_MISTAKES = (
         "a mutation of right code",
         partial(mistaken_count, tensors=_first_level),
         {"en": "modules inside the children are left out", "ru": "внуки модуля не просмотрены"},
-        {"en": "module.parameters() goes all the way", "ru": "module.parameters()"},
+        {"en": "module.parameters()", "ru": "module.parameters()"},
     ),
     Mistake(
         "leaf_modules_only",
@@ -166,7 +166,7 @@ PARAMETER_COUNT_MISTAKES = (
             "en": "a module that has children loses its own Parameters",
             "ru": "у модуля с вложенными модулями потеряны его собственные параметры",
         },
-        {"en": "module.parameters() has them all", "ru": "module.parameters()"},
+        {"en": "module.parameters()", "ru": "module.parameters()"},
     ),
     Mistake(
         "biases_left_out",

@@ -53,7 +53,7 @@ PERPLEXITY_MISTAKES = (
             "ru": "сначала взята экспонента каждого токена, потом среднее: одна неожиданность "
             "перевешивает весь текст",
         },
-        {"en": "exp(mean(nats)), not mean(exp(nats))", "ru": "exp(mean(nats))"},
+        {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},
     ),
     Mistake(
         "mean_of_row_perplexities",

@@ -50,7 +50,10 @@ POSITION_MISTAKES = (
             "en": "sine and cosine are swapped: cosine stands in the even columns",
             "ru": "синус и косинус переставлены: в чётных столбцах стоит косинус",
         },
-        {"en": "table[:, 0::2] = sin, table[:, 1::2] = cos", "ru": "table[:, 0::2] = sin"},
+        {
+            "en": "table[:, 0::2] = sin, table[:, 1::2] = cos",
+            "ru": "table[:, 0::2] = sin, table[:, 1::2] = cos",
+        },
     ),
     Mistake(
         "sines_then_cosines",

@@ -207,7 +207,7 @@ STRIDED_NLL_MISTAKES = (
         },
         {
             "en": "end = min(begin + max_length, len(ids))",
-            "ru": "min(begin + max_length, len(ids))",
+            "ru": "end = min(begin + max_length, len(ids))",
         },
     ),
     Mistake(

@@ -1,6 +1,7 @@
 """What holds for every contract and every variant, whichever contract it is."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from course_lib import contracts, text
 from course_lib.contracts import ContractViolation
+from course_lib.mistakes import CATALOGUE
 
 from .trial import clause_of, entries, trials, verdict
 
@@ -89,6 +91,13 @@ def test_the_catalogue_is_complete_and_bilingual(contract):
         for texts in (mistake.what, mistake.fix):
             assert list(texts) == LANGUAGES
             assert all(isinstance(words, str) and words.strip() for words in texts.values())
+            assert not re.search("[а-яё]", texts["en"])
+            assert texts["ru"] == texts["en"] or re.search("[а-яё]", texts["ru"])
+            identifiers = [
+                set(re.findall(r"\b[a-z]+_[a-z_]+\b", words)) for words in texts.values()
+            ]
+            assert identifiers[0] == identifiers[1], mistake.name
+        assert re.search("[а-яё]", mistake.what["ru"])
         assert mistake.name.replace("_", "").isalnum()
         assert mistake.source
 
@@ -136,6 +145,17 @@ def test_global_state_is_left_alone(contract):
     assert torch.equal(before[1], after[1])
     assert before[2] == after[2]
     assert flags == (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
+
+
+def test_the_whole_catalogue_is_on_trial_and_large_enough():
+    assert {contract: trial.CATALOGUE for contract, trial in trials().items()} == CATALOGUE
+    assert {f"check_{contract}_contract" for contract in CATALOGUE} == {
+        name for name in contracts.__all__ if name.startswith("check_")
+    }
+    attention = len(CATALOGUE["attention"]) + len(CATALOGUE["multi_head"])
+    assert attention >= 60
+    assert sum(map(len, CATALOGUE.values())) - attention >= 80
+    assert len(RIGHT) >= 30
 
 
 def test_the_language_is_put_back():
