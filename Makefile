@@ -6,7 +6,7 @@ SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run lab reference figures clean clean-all
+.PHONY: help notebooks test check run lab reference score figures clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -33,6 +33,9 @@ lab: ## open the rendered notebooks in JupyterLab
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \
 		$(COURSE) "$$program" || exit; done
+
+score: ## hold every variant to its contract; write the mutation score into the readmes
+	@$(COURSE) -m tests.contracts.score
 
 figures: ## execute the notebooks and write their figures to figures/
 	@$(COURSE) -m course_build.figures

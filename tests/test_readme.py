@@ -105,8 +105,9 @@ def test_every_relative_link_leads_somewhere(name):
 
 
 @pytest.mark.parametrize("name", READMES)
-def test_a_readme_is_at_most_600_words(name):
-    assert len(read(name).split()) <= 600
+def test_a_readme_is_at_most_600_words_without_the_measured_table(name):
+    prose = [line for line in read(name).splitlines() if not line.startswith("|`")]
+    assert len(" ".join(prose).split()) <= 600
 
 
 def tree(name):
