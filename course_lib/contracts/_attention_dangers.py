@@ -25,11 +25,11 @@ from course_lib.text import localized
 _DANGER_FACTS = {
     "mask_given": {
         "en": "the mask is {dtype} of shape {shape}; the scores have shape {wanted}",
-        "ru": "маска имеет тип {dtype} и форму {shape}; форма оценок {wanted}",
+        "ru": "маска имеет тип {dtype} и форму {shape}, а оценки — форму {wanted}",
     },
     "empty_came_back": {
         "en": "a row with nothing to read came back as {row}",
-        "ru": "строка, которой нечего читать, вернулась как {row}",
+        "ru": "строка, которой нечего читать, дала {row}",
     },
     "half": {
         "en": "the same numbers given as float64 give the right result",

@@ -51,7 +51,7 @@ ATTENTION_FACTS = {
     },
     "scores_ratio": {
         "en": "every score is {ratio:.4g} times the right one (d_k = {d_k}, √d_k = {root:.4g})",
-        "ru": "каждая оценка — верная, умноженная на {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})",
+        "ru": "каждая оценка равна верной, умноженной на {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})",
     },
     "scores_unmasked": {
         "en": "the score of a hidden key is still its q·k / √d_k: it was not masked",
@@ -63,11 +63,11 @@ ATTENTION_FACTS = {
     },
     "column_sums": {
         "en": "the weights of each key (column) sum to 1, those of each query (row) do not",
-        "ru": "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет",
+        "ru": "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет",
     },
     "total_sum": {
         "en": "all the weights of a matrix together sum to 1, those of each query do not",
-        "ru": "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет",
+        "ru": "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет",
     },
     "equal_sums": {
         "en": "the weights of every query sum to {total:.4g} (1/√d_k = {scale:.4g})",
@@ -83,27 +83,31 @@ ATTENTION_FACTS = {
     },
     "other_weights": {
         "en": ".weights @ v differs from .output by {gap:.2g}: these weights did not make it",
-        "ru": ".weights @ v отличается от .output на {gap:.2g}: он получен не из этих весов",
+        "ru": ".weights @ v отличается от .output на {gap:.2g}: выход получен не из них",
     },
     "narrow": {
         "en": "every number of .{name} fits float32 exactly, although the inputs are float64",
-        "ru": "каждое число в .{name} точно умещается в float32, хотя входы — float64",
+        "ru": "каждое число в .{name} точно умещается в float32, хотя входы — float64",
     },
     "exp_range": {
         "en": "; the right scores lie between {low:.5g} and {high:.5g}, and exp(x) of float64 ends "
         "at x = 709: subtract the largest visible score of each row first",
-        "ru": "; верные оценки лежат между {low:.5g} и {high:.5g}, а exp(x) в float64 кончается "
-        "на x = 709: сначала вычтите наибольшую видимую оценку каждой строки",
+        "ru": (
+            "; верные оценки лежат между {low:.5g} и {high:.5g}, а exp(x) в float64 "
+            "переполняется при x > 709: сначала вычтите наибольшую видимую оценку каждой строки"
+        ),
     },
     "half_range": {
         "en": "; q·k reaches {high:.5g}, and float16 ends at 65504: compute the scores in float32",
-        "ru": "; q·k доходит до {high:.5g}, а float16 кончается на 65504: считайте оценки в "
-        "float32",
+        "ru": "; q·k доходит до {high:.5g}, а float16 вмещает до 65504: считайте оценки в float32",
     },
     "mixing": {
         "en": ".weights are right, so the mistake is in mixing the values: weights @ v differs "
         "from .output",
-        "ru": ".weights верны, значит, ошибка в смешивании значений: weights @ v не равно .output",
+        "ru": (
+            ".weights верны, значит, ошибка там, где смешиваются значения: weights @ v не равно "
+            ".output"
+        ),
     },
     "changed_argument": {"en": "{name} changed", "ru": "изменён {name}"},
     "unchanged": {"en": "nothing changed", "ru": "без изменений"},
@@ -119,11 +123,11 @@ ATTENTION_FACTS = {
     },
     "nan_gradient": {
         "en": "the output is right, but the gradient of {names} is NaN",
-        "ru": "выход верен, но градиент {names} — NaN",
+        "ru": "выход верен, но в градиенте {names} — NaN",
     },
     "training_only": {
         "en": "inputs that require a gradient give another output than the same numbers without",
-        "ru": "входы, требующие градиента, дают другой выход, чем те же числа без него",
+        "ru": "входы, требующие градиента, дают не тот выход, что те же числа без него",
     },
     "no_gradient": {
         "en": "no gradient reaches {names}: the graph on the way to the output is cut",

@@ -34,7 +34,7 @@ _PROPERTY_FACTS = {
     },
     "after_others": {
         "en": "after calls with other arguments the first call gives another result",
-        "ru": "после вызовов с другими аргументами первый вызов даёт другой результат",
+        "ru": "после вызовов с другими аргументами повтор первого вызова даёт другой результат",
     },
     "overwritten": {
         "en": "a later call changed the tensors that an earlier call had returned",
@@ -51,21 +51,28 @@ _PROPERTY_FACTS = {
     "keys_moved": {
         "en": "the keys, their values and their mask were moved on by one place together; the "
         "result must not notice",
-        "ru": "ключи, их значения и маска вместе сдвинуты на одно место; результат не должен "
-        "этого заметить",
+        "ru": (
+            "ключи, их значения и маска вместе сдвинуты на одно место; результат не должен "
+            "измениться"
+        ),
     },
     "queries_turned": {
         "en": "the queries were put in reverse order; the rows of the result must follow",
-        "ru": "запросы взяты в обратном порядке; строки результата должны последовать за ними",
+        "ru": "запросы взяты в обратном порядке; строки результата должны переставиться так же",
     },
     "item_alone": {
         "en": "item {place} of the batch, given alone, gets the expected numbers, but others in "
         "the batch",
-        "ru": "элемент {place} пакета отдельно получает ожидаемые числа, а внутри пакета — другие",
+        "ru": (
+            "элемент {place} пакета, взятый отдельно, даёт ожидаемые числа, а внутри пакета — "
+            "другие"
+        ),
     },
     "row_alone": {
         "en": "query {place}, given alone, gets the expected numbers, but others among the rest",
-        "ru": "запрос {place} отдельно получает ожидаемые числа, а вместе с остальными — другие",
+        "ru": (
+            "запрос {place}, взятый отдельно, даёт ожидаемые числа, а вместе с остальными — другие"
+        ),
     },
     "decoded": {
         "en": "expected is row {place} of the full causal pass",

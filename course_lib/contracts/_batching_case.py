@@ -20,7 +20,7 @@ from course_lib.text import localized
 _BATCHING_FACTS = {
     "rows": {
         "en": "rows that differ from the prompt alone (of {total}): {rows}",
-        "ru": "номера строк, которые расходятся с затравкой поодиночке (всего {total}): {rows}",
+        "ru": "строки, где ответ не тот, что на затравку поодиночке (из {total}): {rows}",
     },
     "shorter": {
         "en": "just the shorter prompts",
@@ -32,35 +32,35 @@ _BATCHING_FACTS = {
     },
     "another prompt": {
         "en": "row {row} is what another prompt of the batch gives",
-        "ru": "строка {row} такая, какую даёт другая затравка пакета",
+        "ru": "строка {row} — это ответ на другую затравку пакета",
     },
     "last token missing": {
         "en": "row {row} is what the prompt gives without its last token",
-        "ru": "строка {row} такая, какую затравка даёт без последнего токена",
+        "ru": "строка {row} — это ответ на затравку без последнего токена",
     },
     "first token missing": {
         "en": "row {row} is what the prompt gives without its first token",
-        "ru": "строка {row} такая, какую затравка даёт без первого токена",
+        "ru": "строка {row} — это ответ на затравку без первого токена",
     },
     "front only": {
         "en": "row {row} is what the front part of the prompt gives",
-        "ru": "строка {row} такая, какую даёт начальная часть затравки",
+        "ru": "строка {row} — это ответ на одно лишь начало затравки",
     },
     "end only": {
         "en": "row {row} is what the end part of the prompt gives",
-        "ru": "строка {row} такая, какую даёт конечная часть затравки",
+        "ru": "строка {row} — это ответ на один лишь конец затравки",
     },
     "after the prompts before it": {
         "en": "row {row} is what the prompt gives after all prompts before it",
-        "ru": "строка {row} такая, какую затравка даёт после всех предыдущих",
+        "ru": "строка {row} — это ответ на все предыдущие затравки и эту вслед за ними",
     },
     "with padding in front": {
         "en": "row {row} is what padding and then the prompt give",
-        "ru": "строка {row} такая, какую дают дополнение и за ним затравка",
+        "ru": "строка {row} — это ответ на дополнение и затравку вслед за ним",
     },
     "with padding behind": {
         "en": "row {row} is what the prompt and then padding give",
-        "ru": "строка {row} такая, какую дают затравка и за ней дополнение",
+        "ru": "строка {row} — это ответ на затравку и дополнение вслед за ней",
     },
     "trace": {
         "en": "the same batch gives other logits after another batch",
@@ -72,7 +72,7 @@ _BATCHING_FACTS = {
     },
     "came back": {
         "en": "the caller wrote into a result, and it came back",
-        "ru": "вызывающий записал в результат, и запись вернулась",
+        "ru": "записанное в прежний результат оказалось в новом",
     },
     "edited": {
         "en": "the prompts became {after}",

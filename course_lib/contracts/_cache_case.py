@@ -9,19 +9,21 @@ from course_lib.text import localized
 _CACHE_FACTS = {
     "rows": {
         "en": "rows that differ from the full pass (of {total}): {rows}",
-        "ru": "номера строк, которые расходятся с полным проходом (всего {total}): {rows}",
+        "ru": "строки, расходящиеся с полным проходом (из {total}): {rows}",
     },
     "first_right": {
         "en": "the first chunk is right, what comes after it is not",
-        "ru": "первый кусок верен, а то, что после него, нет",
+        "ru": "первый кусок верен, а то, что после него, — нет",
     },
     "goes_on": {
         "en": "the first prompt was right; the second equals the end of full_logits(both joined)",
-        "ru": "первая затравка верна; вторая равна концу full_logits(первая + вторая)",
+        "ru": (
+            "ответ на первую затравку верен, а на вторую — равен концу full_logits(первая + вторая)"
+        ),
     },
     "trace": {
         "en": "the first call of all was right, the same call later was not",
-        "ru": "самый первый вызов верен, а тот же вызов позднее нет",
+        "ru": "самый первый вызов верен, а такой же вызов позднее — нет",
     },
     "unsteady": {
         "en": "the same call gives different logits",
@@ -37,7 +39,7 @@ _CACHE_FACTS = {
     },
     "answered": {
         "en": "{function} answered {n} tokens, {context} fit: it has to raise an exception",
-        "ru": "{function}: ответ на токены числом {n}, помещается {context}; нужно исключение",
+        "ru": "{function}: токенов {n}, а помещается {context}: вместо ответа нужно исключение",
     },
     "overwritten": {
         "en": "a later call changed an earlier result of {function}",
@@ -45,7 +47,7 @@ _CACHE_FACTS = {
     },
     "came_back": {
         "en": "the caller wrote into a result of {function}, and it came back",
-        "ru": "{function}: вызывающий записал в результат, и запись вернулась",
+        "ru": "{function}: записанное в прежний результат оказалось в новом",
     },
     "edited": {
         "en": "the call changed {name}: {before} became {after}",

@@ -26,7 +26,7 @@ _CAUSALITY_FACTS = {
     },
     "dtype": {
         "en": "the logits are {came}, not floating-point numbers",
-        "ru": "логиты имеют тип {came}, а не числа с плавающей точкой",
+        "ru": "логиты имеют тип {came}, а нужны числа с плавающей точкой",
     },
     "shape": {
         "en": "the logits have shape {came}, the call asks for {wanted}",
@@ -40,11 +40,11 @@ _CAUSALITY_FACTS = {
     "equal": {"en": "equal", "ru": "равны"},
     "future": {
         "en": "place {place} changes with token {later}, which comes {steps} later",
-        "ru": "позиция {place} меняется вместе с токеном {later}, который стоит дальше на {steps}",
+        "ru": "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
     },
     "futures": {
         "en": "place {place} changes when {count} later tokens do, the first of them {later}",
-        "ru": "позиция {place} меняется при замене следующих токенов ({count}, первый — {later})",
+        "ru": "логиты на позиции {place} меняются с токенами после неё ({count}, первый — {later})",
     },
     "item": {
         "en": "item {item} is the same in both calls, and its logits change with other items",
@@ -52,7 +52,7 @@ _CAUSALITY_FACTS = {
     },
     "alone": {
         "en": "item {item} alone gives other logits than in its batch of {count}",
-        "ru": "элемент {item} отдельно даёт другие логиты, чем в пакете из {count}",
+        "ru": "элемент {item} отдельно даёт не те логиты, что в пакете из {count}",
     },
     "training": {
         "en": "the module is in training mode, where dropout is active: call model.eval() first",
@@ -60,11 +60,11 @@ _CAUSALITY_FACTS = {
     },
     "chance": {
         "en": "equal calls differ by chance: if this is dropout, call model.eval() first",
-        "ru": "равные вызовы случайно различаются: если это dropout, вызовите model.eval()",
+        "ru": "одинаковые вызовы случайно различаются: если это dropout, вызовите model.eval()",
     },
     "memory": {
         "en": "the second of two equal calls gives other logits: something is kept from the first",
-        "ru": "второй из двух равных вызовов даёт другие логиты: от первого что-то осталось",
+        "ru": "второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
     },
     "between": {
         "en": "after calls with other texts the same call gives other logits",
@@ -72,11 +72,11 @@ _CAUSALITY_FACTS = {
     },
     "overwritten": {
         "en": "later calls wrote into logits that were handed out before",
-        "ru": "следующие вызовы записали в уже отданные логиты",
+        "ru": "более поздние вызовы изменили уже отданные логиты",
     },
     "ids": {
         "en": "the call wrote into its token_ids",
-        "ru": "вызов записал в свой аргумент token_ids",
+        "ru": "вызов изменил свой аргумент token_ids",
     },
 }
 

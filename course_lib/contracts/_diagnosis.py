@@ -24,8 +24,11 @@ _DIAGNOSIS_TEXTS = {
         "en": "in ordinary calls it behaves exactly like {told}",
         "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
     },
-    "or": {"en": " — or, just the same, like {told}", "ru": " — или, неотличимо, как {told}"},
-    "and": {"en": " — and also like {told}", "ru": " — а ещё как {told}"},
+    "or": {
+        "en": " — or, just the same, like {told}",
+        "ru": " — или, что здесь неотличимо, как {told}",
+    },
+    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
     "more": {
         "en": "; in other calls it is wrong in some other way too",
         "ru": "; в других вызовах есть и другие ошибки",

@@ -19,11 +19,11 @@ _GENERATION_REASONS = ("eos", "length_limit", "context")
 _GENERATION_FACTS = {
     "not_pair": {
         "en": "the result is no pair (new_ids, reason): {came}",
-        "ru": "результат не пара (new_ids, reason): {came}",
+        "ru": "результат — не пара (new_ids, reason): {came}",
     },
     "not_ids": {
         "en": "the new ids are no flat sequence of integers: {came}",
-        "ru": "новые ids не плоская последовательность целых: {came}",
+        "ru": "новые ids — не плоская последовательность целых чисел: {came}",
     },
     "reason": {
         "en": "the reason is {came}",

@@ -43,7 +43,7 @@ LIKELIHOOD_MEANINGS = {
     },
     "token_zero": {
         "en": "token 0 is like any other: renaming tokens changes nothing",
-        "ru": "токен 0 — обычный токен: новые имена ничего не меняют",
+        "ru": "токен 0 такой же, как все: перенумерация ничего не меняет",
     },
     "padding": {
         "en": "what stands in the padding, and how much, changes nothing",
@@ -59,7 +59,7 @@ LIKELIHOOD_MEANINGS = {
     },
     "half_precision": {
         "en": "half-precision logits: finite, right to their rounding",
-        "ru": "логиты половинной точности: верно до их округления",
+        "ru": "половинная точность: ответ конечен, верен до округления",
     },
     "independent_results": {
         "en": "the same call, the same result; arguments unchanged",

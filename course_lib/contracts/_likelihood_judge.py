@@ -39,11 +39,11 @@ _LIKELIHOOD_FACTS = {
     },
     "renamed": {
         "en": "with tokens 0 and {last} renamed into each other it gives {other}, not {first}",
-        "ru": "если поменять имена токенов 0 и {last}, получается {other}, а не {first}",
+        "ru": "если поменять номера токенов 0 и {last} местами, получается {other}, а не {first}",
     },
     "changed": {
         "en": "the function writes into the caller's {name}",
-        "ru": "функция пишет в {name} вызывающего",
+        "ru": "функция пишет в переданный аргумент {name}",
     },
     "remembered": {
         "en": "the same call gave {first} before another call and {again} after it",

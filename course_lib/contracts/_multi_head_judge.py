@@ -23,7 +23,7 @@ _HEADS_FACTS = {
     },
     "dtype": {
         "en": "the output is {came}, the input {wanted}",
-        "ru": "выход имеет тип {came}, вход {wanted}",
+        "ru": "выход имеет тип {came}, вход — {wanted}",
     },
     "not_finite": {
         "en": "rows {rows} of item {item} are not finite",
@@ -37,7 +37,7 @@ _HEADS_FACTS = {
     },
     "after_others": {
         "en": "after a call with other arguments the first call gives another result",
-        "ru": "после вызова с другими аргументами первый вызов даёт другой результат",
+        "ru": "после вызова с другими аргументами повтор первого вызова даёт другой результат",
     },
     "overwritten": {
         "en": "a later call changed the tensor that an earlier call had returned",
@@ -45,7 +45,7 @@ _HEADS_FACTS = {
     },
     "permuted": {
         "en": "the tokens were put in reverse order; the rows must follow",
-        "ru": "токены взяты в обратном порядке; строки должны последовать за ними",
+        "ru": "токены взяты в обратном порядке; строки должны переставиться так же",
     },
     "future": {
         "en": "only the tokens after position {place} were changed",
@@ -57,7 +57,7 @@ _HEADS_FACTS = {
     },
     "alone": {
         "en": "item {place}, given alone and without its padding, gives the expected numbers",
-        "ru": "элемент {place} отдельно и без дополнения даёт ожидаемые числа",
+        "ru": "элемент {place}, взятый отдельно и без дополнения, даёт ожидаемые числа",
     },
     "detached": {
         "en": "the output is cut off from its inputs (detach, no_grad, .data)",

@@ -22,7 +22,7 @@ _POSITION_FACTS = {
     },
     "dtype": {
         "en": "the table is {came}: too coarse for angles; wanted float32 or float64",
-        "ru": "таблица имеет тип {came}: для углов он груб; нужен float32 или float64",
+        "ru": "таблица имеет тип {came}: для углов он слишком груб; нужен float32 или float64",
     },
     "shape": {
         "en": "the table has shape {came}, the call asks for {wanted}",
@@ -48,11 +48,11 @@ _POSITION_FACTS = {
     },
     "prefix": {
         "en": "the same position in a table of {longer} rows is another row",
-        "ru": "та же позиция в таблице из {longer} строк — другая строка",
+        "ru": "та же позиция в таблице из {longer} строк — другая строка",
     },
     "distance": {
         "en": "rows {p} and {q} give another product than rows 0 and {gap}, as far apart",
-        "ru": "строки {p} и {q} дают не то произведение, что 0 и {gap} на том же расстоянии",
+        "ru": "произведение строк {p} и {q} не то, что у строк 0 и {gap} на том же расстоянии",
     },
     "same_rows": {
         "en": "rows {p} and {q} are {came:.2g} apart, where {wanted:.2g} is right",
@@ -60,7 +60,7 @@ _POSITION_FACTS = {
     },
     "shared": {
         "en": "the caller wrote into an earlier result, and it came back: copy the stored table",
-        "ru": "вызывающий записал в прежний результат, и запись вернулась: копируйте таблицу",
+        "ru": "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы",
     },
     "remembered": {
         "en": "after calls with other arguments the same call gives another table",

@@ -74,16 +74,16 @@ RUNNER_TEXTS = {
     },
     "contract_raised": {
         "en": "the contract itself could not go on: {error}{message}",
-        "ru": "сам контракт не смог продолжить: {error}{message}",
+        "ru": "сбой в самом контракте: {error}{message}",
     },
     "at_line": {"en": " (line {line})", "ru": " (строка {line})"},
     "out_of_time": {
         "en": "it ran longer than the time limit of {limit:g} s (--timeout)",
-        "ru": "работа длилась дольше предела времени, {limit:g} с (--timeout)",
+        "ru": "превышен предел времени: {limit:g} с (--timeout)",
     },
     "out_of_memory": {
         "en": "it took more than the memory limit of {limit} MiB beyond torch itself (--memory)",
-        "ru": "занято больше предела памяти, {limit} МиБ сверх самого torch (--memory)",
+        "ru": "превышен предел памяти: {limit} МиБ сверх самого torch (--memory)",
     },
     "crowd": {
         "en": "it started more than {limit} processes",
@@ -91,7 +91,7 @@ RUNNER_TEXTS = {
     },
     "no_start": {
         "en": "the checking process was not ready after {limit:g} s: this machine is too busy",
-        "ru": "проверяющий процесс не был готов за {limit:g} с: машина слишком занята",
+        "ru": "проверяющий процесс не запустился за {limit:g} с: машина слишком загружена",
     },
     "signal": {
         "en": "the process crashed: {name}",
@@ -99,7 +99,7 @@ RUNNER_TEXTS = {
     },
     "no_verdict": {
         "en": "the process left with exit code {code} before the contract came to a verdict",
-        "ru": "процесс завершился с кодом {code} раньше, чем контракт вынес решение",
+        "ru": "процесс завершился с кодом {code} раньше, чем контракт вынес вердикт",
     },
     "guard_ended": {
         "en": "the process that watches over the check was ended from outside: {message}",
@@ -108,7 +108,7 @@ RUNNER_TEXTS = {
     "stopped": {"en": "stopped", "ru": "остановлено"},
     "engine": {
         "en": "the engine gave no verdict: {error}{message}",
-        "ru": "исполнитель не дал решения: {error}{message}",
+        "ru": "исполнитель не вынес вердикта: {error}{message}",
     },
     "no_engine": {
         "en": "cannot use the dask scheduler {address}: {message}",

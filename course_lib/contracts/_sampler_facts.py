@@ -11,7 +11,7 @@ SAMPLER_FACTS = {
     },
     "shape": {
         "en": "the ids have shape {came}; one id for each row is shape {wanted}",
-        "ru": "у номеров форма {came}; по одному на строку — форма {wanted}",
+        "ru": "у номеров форма {came}; по одному на строку — форма {wanted}",
     },
     "range": {
         "en": "id {came} is no token: the last one is {last}",
@@ -19,26 +19,29 @@ SAMPLER_FACTS = {
     },
     "changed": {
         "en": "the call changed the caller's logits: work on a copy",
-        "ru": "вызов изменил логиты вызывающего: работайте с копией",
+        "ru": "вызов изменил переданные логиты: работайте с копией",
     },
     "logits_changed": {"en": "logits changed", "ru": "изменены логиты"},
     "unchanged": {"en": "nothing changed", "ru": "без изменений"},
     "removed": {
         "en": "id {came} came {count} times in {draws} rows of the logits {row}, where only {kept} "
         "may come",
-        "ru": "номер {came} выпал {count} раз в {draws} строках логитов {row}, а возможны "
-        "только {kept}",
+        "ru": (
+            "номер {came} выпал в {count} из {draws} строк логитов {row}, а возможны только {kept}"
+        ),
     },
     "one_of": {"en": "one of {kept}", "ru": "один из {kept}"},
     "frequency": {
         "en": "in {draws} rows of the logits {row} token {token} came {count} times; right are "
         "about {wanted:.0f}: chance strays so far less than once in 10^{surprise:.0f}",
-        "ru": "в {draws} строках логитов {row} токен {token} выпал {count} раз, а верно около "
-        "{wanted:.0f}: случайно так бывает реже раза на 10^{surprise:.0f}",
+        "ru": (
+            "токен {token} выпал в {count} из {draws} строк логитов {row}, а верно около "
+            "{wanted:.0f}: случайно так бывает реже, чем раз на 10^{surprise:.0f}"
+        ),
     },
     "greedy": {
         "en": "at temperature 0 the answer is the highest logit, the lowest id of equal ones",
-        "ru": "при температуре 0 ответ — наибольший логит, из равных младший номер",
+        "ru": "при температуре 0 ответ — наибольший логит, из равных младший номер",
     },
     "agree": {
         "en": "rows {lag} apart hold the same token in {count} of {pairs} pairs; independent ones "
@@ -49,14 +52,18 @@ SAMPLER_FACTS = {
     "two_rows": {
         "en": "in {pairs} calls the two equal rows held the same token {count} times; independent "
         "ones would about {wanted:.0f} times",
-        "ru": "за {pairs} вызовов две равные строки дали один токен {count} раз, а независимые "
-        "дали бы примерно {wanted:.0f}",
+        "ru": (
+            "две равные строки дали один и тот же токен в {count} из {pairs} вызовов, а "
+            "независимые дали бы примерно в {wanted:.0f}"
+        ),
     },
     "other_source": {
         "en": "two generators with the same seed gave different ids: something else is drawn from, "
         "or kept",
-        "ru": "два генератора с одним зерном дали разные номера: источник случайности другой, "
-        "или что-то хранится между вызовами",
+        "ru": (
+            "два генератора с одним зерном дали разные номера: случайность не только из rng, или "
+            "что-то хранится между вызовами"
+        ),
     },
     "repeats": {
         "en": "the next call with the same generator gave the same ids: it has not moved on",

@@ -38,7 +38,7 @@ _SAMPLING_FACTS = {
     },
     "after_others": {
         "en": "after calls with other arguments the first call gives another result",
-        "ru": "после вызовов с другими аргументами первый вызов даёт другой результат",
+        "ru": "после вызовов с другими аргументами повтор первого вызова даёт другой результат",
     },
     "overwritten": {
         "en": "a later call changed the list that an earlier call had returned",

@@ -11,7 +11,7 @@ TYING_MEANINGS = {
     },
     "one_parameter": {
         "en": "head.weight is embedding.weight: one Parameter, listed once",
-        "ru": "head.weight is embedding.weight: один параметр в списке",
+        "ru": "head.weight is embedding.weight: один параметр, учтён 1 раз",
     },
     "gradient": {
         "en": "its gradient is the sum of what both uses give",
@@ -19,7 +19,7 @@ TYING_MEANINGS = {
     },
     "optimiser_step": {
         "en": "after a step still one, moved once (SGD, AdamW)",
-        "ru": "после шага он по-прежнему один и сдвинут один раз",
+        "ru": "после шага (SGD, AdamW) он по-прежнему один и сдвинут раз",
     },
     "conversion": {
         "en": "another dtype, and still one Parameter",
@@ -27,7 +27,7 @@ TYING_MEANINGS = {
     },
     "deep_copy": {
         "en": "a deep copy is tied too, and shares nothing",
-        "ru": "глубокая копия тоже связана и ничего не делит",
+        "ru": "глубокая копия тоже связана, но общего с исходной нет",
     },
     "loading": {
         "en": "a state_dict comes back, and there is still one",
@@ -35,7 +35,7 @@ TYING_MEANINGS = {
     },
     "independent_builds": {
         "en": "two builds share nothing; sizes are those asked for",
-        "ru": "два вызова ничего не делят; размеры — заданные",
+        "ru": "две модели не имеют общих параметров; размеры — заданные",
     },
 }
 
@@ -76,7 +76,7 @@ TYING_FACTS = {
     },
     "two_sharing": {
         "en": "{when} there are two Parameters over one memory, so one matrix is stepped twice",
-        "ru": "{when} параметров два на одной памяти: одна матрица делает два шага",
+        "ru": "{when} параметров два, а память одна: одна матрица делает два шага",
     },
     "listed": {
         "en": "{when} parameters() lists the shared Parameter {came} times",
@@ -96,11 +96,11 @@ TYING_FACTS = {
     },
     "gradient": {
         "en": "the gradient is not the sum of both uses; it is off by {came}",
-        "ru": "градиент не равен сумме двух применений, отличие {came}",
+        "ru": "градиент не равен сумме градиентов двух применений; отличие {came}",
     },
     "moved": {
         "en": "a step moves the shared Parameter otherwise than a lone one; it is off by {came}",
-        "ru": "шаг сдвигает общий параметр не так, как одиночный, отличие {came}",
+        "ru": "шаг сдвигает общий параметр не так, как одиночный; отличие {came}",
     },
     "not_converted": {
         "en": "after .to({wanted}) the weight is {came}",
@@ -112,11 +112,11 @@ TYING_FACTS = {
     },
     "copied": {
         "en": "the deep copy has other numbers; they are off by {came}",
-        "ru": "в глубокой копии другие числа, отличие {came}",
+        "ru": "в глубокой копии другие числа; отличие {came}",
     },
     "loaded": {
         "en": "the loaded numbers are not those that were saved; they are off by {came}",
-        "ru": "загружены не те числа, что были сохранены, отличие {came}",
+        "ru": "загружены не те числа, что были сохранены; отличие {came}",
     },
     "builds_shared": {
         "en": "two builds return models that hold the same Parameter",
@@ -124,6 +124,6 @@ TYING_FACTS = {
     },
     "builds_moved": {
         "en": "changing one model changes another of the same size; it is off by {came}",
-        "ru": "изменение одной модели меняет другую того же размера, отличие {came}",
+        "ru": "изменение одной модели меняет другую того же размера; отличие {came}",
     },
 }

@@ -59,15 +59,15 @@ from course_lib.report import ClauseResult, ContractReport
 _ATTENTION_MEANINGS = {
     "result_form": {
         "en": "each field: a tensor of the right shape and dtype",
-        "ru": "каждое поле — тензор нужной формы и типа",
+        "ru": "каждое поле — тензор нужной формы и типа",
     },
     "arguments_unchanged": {
         "en": "q, k, v and allowed stay as they were",
-        "ru": "q, k, v и allowed остаются как были",
+        "ru": "q, k, v и allowed после вызова прежние",
     },
     "repeatable": {
         "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между",
+        "ru": "тот же вызов — тот же результат, что бы ни было между ними",
     },
     "permutation": {
         "en": "key order does not matter; rows follow their queries",
@@ -83,11 +83,11 @@ _ATTENTION_MEANINGS = {
     },
     "weights": {
         "en": "weights: softmax of the scores over the keys",
-        "ru": "веса — softmax оценок по ключам",
+        "ru": "веса — softmax оценок по ключам",
     },
     "output": {
         "en": "output: weighted sum of the values",
-        "ru": "выход — взвешенная сумма значений",
+        "ru": "выход — взвешенная сумма значений",
     },
     "masked_keys": {
         "en": "a hidden key (False): score -inf, weight exactly 0",
@@ -95,7 +95,7 @@ _ATTENTION_MEANINGS = {
     },
     "empty_row_error": {
         "en": "fully masked row: ValueError, also by default",
-        "ru": "полностью закрытая строка: ValueError, и по умолчанию",
+        "ru": "полностью закрытая строка — ValueError, и по умолчанию тоже",
     },
     "row_in_batch": {
         "en": "a row alone gives the same as within the batch",
@@ -115,7 +115,7 @@ _ATTENTION_MEANINGS = {
     },
     "batch_broadcast": {
         "en": "batch axes of q, k, v broadcast, also one only v has",
-        "ru": "оси пакета q, k, v объединяются, даже если ось лишь у v",
+        "ru": "оси пакета q, k, v транслируются, даже если ось лишь у v",
     },
     "long_sequences": {
         "en": "longer than any block; whole blocks hidden",
@@ -143,11 +143,11 @@ _ATTENTION_MEANINGS = {
     },
     "nonfinite_inputs": {
         "en": "NaN, inf: an error, or no effect on rows blind to it",
-        "ru": "NaN, inf: ошибка или никакого влияния, где их не видно",
+        "ru": "NaN, inf: ошибка или никакого влияния там, где их не видно",
     },
     "gradients": {
         "en": "gradients of q, k and v equal the formula",
-        "ru": "градиенты q, k и v равны формуле",
+        "ru": "градиенты q, k и v — как по формуле",
     },
     "empty_row_zero": {
         "en": 'empty_row="zero": weights, output 0; the row flagged',
@@ -159,7 +159,7 @@ _ATTENTION_MEANINGS = {
     },
     "bad_masks": {
         "en": "not bool: TypeError; wrong or larger shape: ValueError",
-        "ru": "не bool: TypeError; неверная форма: ValueError",
+        "ru": "не bool: TypeError; форма неверна или велика: ValueError",
     },
 }
 

@@ -26,11 +26,11 @@ _BATCHING_MEANINGS = {
     },
     "result_form": {
         "en": "finite numbers: [vocab_size] for one, [B, vocab_size] for B",
-        "ru": "конечные числа: [vocab_size] и [B, vocab_size]",
+        "ru": "конечные числа: [vocab_size], а для пакета [B, vocab_size]",
     },
     "batch_of_one": {
         "en": "a batch of one prompt equals the prompt alone",
-        "ru": "пакет из одной затравки равен ей одной",
+        "ru": "пакет из одной затравки даёт то же, что она одна",
     },
     "equal_lengths": {
         "en": "prompts of one length: each row as alone",
@@ -42,7 +42,7 @@ _BATCHING_MEANINGS = {
     },
     "order": {
         "en": "in any order, and with the same prompt twice",
-        "ru": "в любом порядке, и если затравка повторяется",
+        "ru": "в любом порядке и с повтором одной и той же затравки",
     },
     "exactly_full": {
         "en": "next to a prompt that fills the context",

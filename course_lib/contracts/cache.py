@@ -62,7 +62,7 @@ _CACHE_MEANINGS = {
     },
     "exactly_full": {
         "en": "right up to exactly context_length tokens",
-        "ru": "верно вплоть до ровно context_length токенов",
+        "ru": "верно вплоть до context_length токенов включительно",
     },
     "beyond_full": {
         "en": "more than context_length tokens: an exception",

@@ -44,7 +44,7 @@ _MASK_MEANINGS = {
     },
     "cached_rows": {
         "en": "the rows of a cached step are those of the full mask",
-        "ru": "строки шага с кэшем — те же строки полной маски",
+        "ru": "строки шага с кэшем — те же строки полной маски",
     },
     "long_contexts": {
         "en": "right beyond the size of any stored table",
@@ -52,11 +52,11 @@ _MASK_MEANINGS = {
     },
     "independent_results": {
         "en": "the same call, the same mask, whatever came between",
-        "ru": "тот же вызов — та же маска, что бы ни было между",
+        "ru": "тот же вызов — та же маска, что бы ни было между ними",
     },
     "negative_offset": {
         "en": "a negative offset is a ValueError",
-        "ru": "отрицательное смещение — ValueError",
+        "ru": "отрицательное смещение — ValueError",
     },
 }
 
@@ -73,14 +73,14 @@ _MASK_FACTS = {
         "en": "the mask has shape {came}, the call asks for {wanted}",
         "ru": "у маски форма {came}, а вызов требует {wanted}",
     },
-    "wrong": {"en": "{count} of {size} entries", "ru": "{count} из {size} мест"},
+    "wrong": {"en": "{count} of {size} entries", "ru": "{count} из {size} элементов"},
     "count": {
         "en": "{came} True where {wanted} are right",
         "ru": "значений True {came}, а верно {wanted}",
     },
     "shared": {
         "en": "the caller wrote into an earlier result, and it came back: copy the stored table",
-        "ru": "вызывающий записал в прежний результат, и запись вернулась: копируйте таблицу",
+        "ru": "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы",
     },
 }
 

@@ -37,11 +37,11 @@ from course_lib.text import localized
 _CAUSALITY_MEANINGS = {
     "result_form": {
         "en": "finite floating-point logits [B, T, V]",
-        "ru": "конечные логиты с плавающей точкой [B, T, V]",
+        "ru": "конечные логиты [B, T, V] с плавающей точкой",
     },
     "no_dropout": {
         "en": "two equal calls give equal logits: dropout is off",
-        "ru": "два равных вызова дают равные логиты: dropout выключен",
+        "ru": "два одинаковых вызова дают одни логиты: dropout выключен",
     },
     "arguments_unchanged": {
         "en": "token_ids stay as they were",
@@ -49,7 +49,7 @@ _CAUSALITY_MEANINGS = {
     },
     "independent_calls": {
         "en": "other calls in between change nothing",
-        "ru": "другие вызовы между двумя равными ничего не меняют",
+        "ru": "другие вызовы между двумя одинаковыми ничего не меняют",
     },
     "batch_items": {
         "en": "changing one item of the batch leaves the others",
@@ -78,9 +78,11 @@ _CAUSALITY_NOTES = {
         "en": "how much the last logits move, in spreads: {past:.2g} when the first token changes "
         "(0 would mean that the past is not read); {cut:.2g} at most when later tokens are cut "
         "off instead of changed",
-        "ru": "на сколько разбросов сдвигаются логиты: {past:.2g} на последней позиции при замене "
-        "первого токена (0 значило бы, что прошлое не читается); не более {cut:.2g}, если более "
-        "поздние токены не заменить, а отрезать",
+        "ru": (
+            "сдвиг логитов на последней позиции в долях их разброса: {past:.2g} при замене "
+            "первого токена (0 значил бы, что прошлое не читается); не больше {cut:.2g}, если "
+            "более поздние токены не заменить, а отрезать"
+        ),
     },
 }
 

@@ -34,7 +34,7 @@ _GENERATION_MEANINGS = {
     },
     "eos": {
         "en": "a new EOS ends the text, is in it, and is the reason",
-        "ru": "новый EOS кончает текст, входит в него и назван причиной",
+        "ru": "новый EOS завершает текст, входит в него и назван причиной",
     },
     "length_limit": {
         "en": "never more than max_new_tokens; 0 gives none",
@@ -46,7 +46,7 @@ _GENERATION_MEANINGS = {
     },
     "reason_order": {
         "en": "of several reasons: eos, then length_limit, then context",
-        "ru": "из причин: eos, затем length_limit, затем context",
+        "ru": "из нескольких причин: eos, затем length_limit, context",
     },
     "flag_restored": {
         "en": "afterwards the model is in the mode it was in before",
@@ -58,11 +58,11 @@ _GENERATION_MEANINGS = {
     },
     "prompt_unchanged": {
         "en": "the caller's prompt is left as it was",
-        "ru": "затравка вызывающего остаётся прежней",
+        "ru": "переданная затравка остаётся прежней",
     },
     "repeatable": {
         "en": "the same call, the same answer, whatever came between",
-        "ru": "тот же вызов — тот же ответ, что бы ни было между",
+        "ru": "тот же вызов — тот же ответ, что бы ни было между ними",
     },
 }
 

@@ -56,7 +56,7 @@ _LOG_LIKELIHOOD_MEANINGS = {
     },
     "long_text": {
         "en": "thousands of tokens: still the sum, to 9 digits",
-        "ru": "тысячи токенов: по-прежнему сумма, до 9 знаков",
+        "ru": "тысячи токенов: по-прежнему сумма, верны 9 цифр",
     },
     "float32_logits": {
         "en": "float32 logits are right to their rounding",

@@ -32,15 +32,15 @@ from course_lib.report import ClauseResult, ContractReport
 _HEADS_MEANINGS = {
     "result_form": {
         "en": "a tensor [B, T, d_model], as wide as the input, finite",
-        "ru": "тензор [B, T, d_model] той же ширины, что вход, конечный",
+        "ru": "конечный тензор [B, T, d_model] не менее точный, чем вход",
     },
     "arguments_unchanged": {
         "en": "the call leaves its arguments as they were",
-        "ru": "вызов оставляет свои аргументы как были",
+        "ru": "аргументы после вызова прежние",
     },
     "repeatable": {
         "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между",
+        "ru": "тот же вызов — тот же результат, что бы ни было между ними",
     },
     "one_head": {
         "en": "one head is plain attention between the projections",
@@ -92,7 +92,7 @@ _HEADS_MEANINGS = {
     },
     "half_inputs": {
         "en": "float16 in: right to float16 accuracy, finite",
-        "ru": "вход float16: верно с точностью float16, конечно",
+        "ru": "вход float16: результат конечен и верен с точностью float16",
     },
     "gradients": {
         "en": "the gradient reaches the input and every weight, right",

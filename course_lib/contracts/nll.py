@@ -34,11 +34,11 @@ _NLL_MEANINGS = {
     },
     "values": {
         "en": "mean nats per predicted token, by two references",
-        "ru": "среднее натов на предсказание, по двум эталонам",
+        "ru": "среднее число натов на предсказание, по двум эталонам",
     },
     "extreme_logits": {
         "en": "logits of 60, -500, 10000: the nats stay exact and finite",
-        "ru": "логиты 60, -500, 10000: наты точны и конечны",
+        "ru": "логиты 60, -500, 10000: число натов точно и не бесконечно",
     },
 }
 

@@ -48,7 +48,7 @@ _COUNT_MEANINGS = {
     },
     "independent_results": {
         "en": "the same module, the same count; the module unchanged",
-        "ru": "тот же модуль — тот же счёт; модуль не изменён",
+        "ru": "тот же модуль — то же число; сам модуль не изменён",
     },
 }
 
@@ -63,11 +63,11 @@ _COUNT_FACTS = {
     },
     "remembered": {
         "en": "after another module was counted, this one gives {came} instead of {wanted}",
-        "ru": "после счёта другого модуля этот даёт {came} вместо {wanted}",
+        "ru": "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
     },
     "changed": {
         "en": "counting changed the module: {part}",
-        "ru": "счёт изменил модуль: {part}",
+        "ru": "подсчёт изменил модуль: {part}",
     },
     "kept": {"en": "unchanged", "ru": "без изменений"},
     "frozen_in": {

@@ -35,7 +35,7 @@ _POSITION_MEANINGS = {
     },
     "first_position": {
         "en": "position 0 is (0, 1, 0, 1, …): sine, cosine, sine, …",
-        "ru": "позиция 0 — это (0, 1, 0, 1, …): синус, косинус, …",
+        "ru": "позиция 0 — это (0, 1, 0, 1, …): синус, косинус, …",
     },
     "length_free": {
         "en": "a row does not depend on how many rows follow it",
@@ -43,7 +43,7 @@ _POSITION_MEANINGS = {
     },
     "one_angle": {
         "en": "a pair of columns is sine and cosine of one angle",
-        "ru": "пара столбцов — синус и косинус одного угла",
+        "ru": "пара столбцов — синус и косинус одного угла",
     },
     "known_rows": {
         "en": "positions 1 to 3 are those worked out by hand",
@@ -51,7 +51,7 @@ _POSITION_MEANINGS = {
     },
     "shift_is_rotation": {
         "en": "what two rows share depends only on their distance",
-        "ru": "общее у двух строк зависит лишь от расстояния между ними",
+        "ru": "сходство двух строк зависит лишь от расстояния между ними",
     },
     "every_column": {
         "en": "pair i turns by p / base^(2i/d_model), any d_model",
@@ -63,7 +63,7 @@ _POSITION_MEANINGS = {
     },
     "distinct": {
         "en": "700 positions, 700 different rows",
-        "ru": "700 позиций — 700 разных строк",
+        "ru": "700 позиций — 700 разных строк",
     },
     "far_positions": {
         "en": "right far out: beyond any table, to float32 accuracy",
@@ -71,7 +71,7 @@ _POSITION_MEANINGS = {
     },
     "independent_results": {
         "en": "the same call, the same table, whatever came between",
-        "ru": "тот же вызов — та же таблица, что бы ни было между",
+        "ru": "тот же вызов — та же таблица, что бы ни было между ними",
     },
 }
 

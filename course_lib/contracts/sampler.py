@@ -43,7 +43,7 @@ _SAMPLER_MEANINGS = {
     },
     "arguments_unchanged": {
         "en": "the call leaves the logits as they were",
-        "ru": "вызов оставляет логиты как были",
+        "ru": "логиты после вызова прежние",
     },
     "greedy": {
         "en": "temperature 0: the highest logit, of equal ones the first",
@@ -67,7 +67,7 @@ _SAMPLER_MEANINGS = {
     },
     "top_p": {
         "en": "only each row's own shortest run that reaches p comes",
-        "ru": "выпадает только кратчайший набор строки с массой p",
+        "ru": "выпадает лишь кратчайший набор строки с массой не меньше p",
     },
     "ties": {
         "en": "of equal logits the filters keep the lower ids",
@@ -87,7 +87,7 @@ _SAMPLER_MEANINGS = {
     },
     "draw_ends": {
         "en": "no removed id even if a draw is 0 or just below 1",
-        "ru": "нет удалённых, даже если выпало 0 или почти 1",
+        "ru": "удалённые не выпадают, даже если число — 0 или почти 1",
     },
     "extreme_logits": {
         "en": "logits in the thousands, a tiny temperature, float32",

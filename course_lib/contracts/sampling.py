@@ -35,11 +35,11 @@ _SAMPLING_MEANINGS = {
     },
     "arguments_unchanged": {
         "en": "the call leaves the list of logits as it was",
-        "ru": "вызов оставляет список логитов как был",
+        "ru": "список логитов после вызова прежний",
     },
     "repeatable": {
         "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между",
+        "ru": "тот же вызов — тот же результат, что бы ни было между ними",
     },
     "softmax": {
         "en": "without filters: the softmax, in the order of the ids",
@@ -51,7 +51,7 @@ _SAMPLING_MEANINGS = {
     },
     "top_k": {
         "en": "the k likeliest survive, renormalised; k = 1 is greedy",
-        "ru": "остаются k вероятнейших, с перенормировкой; k = 1 — жадно",
+        "ru": "остаются k вероятнейших, с перенормировкой; k = 1 — жадно",
     },
     "top_k_ties": {
         "en": "exactly k survive: of equal logits the lower ids",
@@ -59,7 +59,7 @@ _SAMPLING_MEANINGS = {
     },
     "top_p": {
         "en": "the shortest run that reaches p, its last token included",
-        "ru": "кратчайший набор с массой не меньше p, включая последний",
+        "ru": "кратчайший набор с массой не меньше p, с последним токеном",
     },
     "exact_boundaries": {
         "en": "a mass equal to p is enough; powers of two, no rounding",
@@ -67,7 +67,7 @@ _SAMPLING_MEANINGS = {
     },
     "top_p_ends": {
         "en": "p = 1 removes nothing; a tiny p leaves the likeliest",
-        "ru": "p = 1 не удаляет ничего; крошечное p оставляет один токен",
+        "ru": "p = 1 не удаляет ничего; крошечное p оставляет вероятнейший",
     },
     "temperature_first": {
         "en": "the temperature acts before the filters choose",

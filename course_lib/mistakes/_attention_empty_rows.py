@@ -78,7 +78,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = (
         partial(mistaken_attention, police=_attention_unpoliced, soften=_attention_plain_softmax),
         {
             "en": "a fully masked row passes and comes back as NaN: softmax of nothing is 0/0",
-            "ru": "полностью закрытая строка проходит и даёт NaN: softmax от пустоты — это 0/0",
+            "ru": "полностью закрытая строка проходит и даёт NaN: softmax от пустоты — это 0/0",
         },
         _EMPTY_FIX,
     ),
@@ -98,7 +98,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = (
         partial(mistaken_attention, police=_attention_unpoliced, soften=_attention_nan_unless_zero),
         {
             "en": "a fully masked row that must be an error comes back as NaN",
-            "ru": "полностью закрытая строка, которая должна быть ошибкой, даёт NaN",
+            "ru": "полностью закрытая строка вместо ошибки даёт NaN",
         },
         _EMPTY_FIX,
     ),
@@ -110,7 +110,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = (
         ),
         {
             "en": "a fully masked row that must be an error averages every value",
-            "ru": "полностью закрытая строка, которая должна быть ошибкой, усредняет все значения",
+            "ru": "полностью закрытая строка вместо ошибки усредняет все значения",
         },
         _EMPTY_FIX,
     ),
@@ -150,7 +150,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = (
         partial(mistaken_attention, soften=_attention_plain_softmax),
         {
             "en": 'with empty_row="zero" a fully masked row is NaN: softmax of nothing is 0/0',
-            "ru": 'при empty_row="zero" закрытая строка — NaN: softmax от пустоты — это 0/0',
+            "ru": 'при empty_row="zero" закрытая строка — NaN: softmax от пустоты — это 0/0',
         },
         _ZERO_FIX,
     ),
@@ -217,7 +217,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = (
         ),
         {
             "en": "the reported scores of an empty row are finite, not -inf",
-            "ru": "оценки пустой строки в отчёте конечны, а не -inf",
+            "ru": "возвращённые оценки пустой строки конечны, а не -inf",
         },
         {"en": "change a copy of the scores for softmax", "ru": "для softmax меняйте копию оценок"},
     ),

@@ -145,7 +145,10 @@ ATTENTION_GRADIENT_MISTAKES = (
             "en": "the sum of a row is detached: its part of the gradient is lost",
             "ru": "сумма строки отсоединена: её доля градиента потеряна",
         },
-        {"en": "detach the maximum at most, not the sum", "ru": "detach — разве что для максимума"},
+        {
+            "en": "detach the maximum at most, not the sum",
+            "ru": "detach — разве что для максимума, но не для суммы",
+        },
     ),
     Mistake(
         "weights_after_dropout",
@@ -153,7 +156,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         _attention_reporting(weights=_attention_dropped_weights),
         {
             "en": "the reported weights have been through dropout",
-            "ru": "веса в отчёте прошли через dropout",
+            "ru": "возвращённые веса прошли через dropout",
         },
         _WEIGHTS_FIX,
     ),
@@ -165,7 +168,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         ),
         {
             "en": "the reported weights are those of the unmasked scores",
-            "ru": "веса в отчёте получены из оценок без маски",
+            "ru": "возвращённые веса получены из оценок без маски",
         },
         _WEIGHTS_FIX,
     ),
@@ -175,7 +178,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         _attention_reporting(weights=_attention_mean_weights),
         {
             "en": "the reported weights are the mean over the heads",
-            "ru": "веса в отчёте усреднены по головам",
+            "ru": "возвращённые веса усреднены по головам",
         },
         _WEIGHTS_FIX,
     ),
@@ -185,7 +188,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         _attention_reporting(scores=lambda result, call: plain_scores(call)),
         {
             "en": "the reported scores are those before the mask",
-            "ru": "оценки в отчёте взяты до маски",
+            "ru": "возвращённые оценки взяты до маски",
         },
         _SCORES_FIX,
     ),
@@ -197,7 +200,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         ),
         {
             "en": "the reported scores are those before the division by √d_k",
-            "ru": "оценки в отчёте взяты до деления на √d_k",
+            "ru": "возвращённые оценки взяты до деления на √d_k",
         },
         _SCORES_FIX,
     ),
@@ -207,7 +210,7 @@ ATTENTION_GRADIENT_MISTAKES = (
         _attention_reporting(scores=lambda result, call: result.scores.to(call.dtype)),
         {
             "en": "the reported scores of 16-bit inputs are cut back to 16 bits",
-            "ru": "оценки в отчёте для 16-битных входов снова обрезаны до 16 бит",
+            "ru": "возвращённые оценки для 16-битных входов снова обрезаны до 16 бит",
         },
         {"en": "return the scores in float32", "ru": "верните оценки в float32"},
     ),

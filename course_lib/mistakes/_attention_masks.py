@@ -22,7 +22,7 @@ _HIDE_FIX = {
 }
 _BROADCAST_FIX = {
     "en": "let the mask broadcast against [..., T_q, T_k]",
-    "ru": "пусть маска сама расширится до [..., T_q, T_k]",
+    "ru": "пусть маска сама транслируется до [..., T_q, T_k]",
 }
 
 
@@ -98,7 +98,7 @@ ATTENTION_MASK_MISTAKES = (
         partial(mistaken_attention, weigh=_attention_mask_for_show),
         {
             "en": "the reported scores are masked, but the weights come from the scores before it",
-            "ru": "в отчёте оценки под маской, а веса получены из оценок без неё",
+            "ru": "возвращены оценки под маской, а веса получены из оценок без неё",
         },
         {
             "en": "take the softmax of the masked scores",
@@ -153,7 +153,7 @@ ATTENTION_MASK_MISTAKES = (
         ),
         {
             "en": "a sign of the exponent is lost: 1e-9 is nearly 0 and hides nothing",
-            "ru": "потерян знак степени: 1e-9 — почти 0 и ничего не закрывает",
+            "ru": "потерян знак степени: 1e-9 — почти 0 и ничего не закрывает",
         },
         _HIDE_FIX,
     ),

@@ -97,7 +97,7 @@ ATTENTION_NUMERIC_MISTAKES = (
         _attention_filled(-1e4),
         {
             "en": "a hidden score is a modest finite number, about -1e4: visible scores sink lower",
-            "ru": "закрытая оценка — небольшое конечное число, около -1e4: видимые бывают ниже",
+            "ru": "закрытая оценка — небольшое конечное число, около -1e4: видимые бывают ниже",
         },
         _INFINITY_FIX,
     ),
@@ -107,7 +107,7 @@ ATTENTION_NUMERIC_MISTAKES = (
         _attention_filled(-1e9),
         {
             "en": "a hidden score is a large finite number, as -1e9, instead of -inf",
-            "ru": "закрытая оценка — большое конечное число, например -1e9, а не -inf",
+            "ru": "закрытая оценка — большое конечное число, например -1e9, а не -inf",
         },
         _INFINITY_FIX,
     ),
@@ -127,7 +127,7 @@ ATTENTION_NUMERIC_MISTAKES = (
         _attention_filled(torch.finfo(torch.float64).min),
         {
             "en": "a hidden score is the least finite number (finfo.min) instead of -inf",
-            "ru": "закрытая оценка — наименьшее конечное число (finfo.min), а не -inf",
+            "ru": "закрытая оценка — наименьшее конечное число (finfo.min), а не -inf",
         },
         _INFINITY_FIX,
     ),
@@ -187,7 +187,7 @@ ATTENTION_NUMERIC_MISTAKES = (
         partial(mistaken_attention, product=_attention_product_narrow),
         {
             "en": "16-bit inputs are multiplied in 16 bits: q·k overflows or loses its digits",
-            "ru": "16-битные входы перемножаются в 16 битах: q·k переполняется или грубеет",
+            "ru": "16-битные входы перемножаются в 16 битах: q·k переполняется или теряет цифры",
         },
         _WIDE_FIX,
     ),
@@ -232,7 +232,10 @@ ATTENTION_NUMERIC_MISTAKES = (
             "en": "a NaN in a hidden key or value reaches rows that cannot see it: 0 · NaN is NaN",
             "ru": "NaN в закрытом ключе или значении доходит до строк, которые его не видят",
         },
-        {"en": "refuse inputs that are not finite", "ru": "отвергайте неконечные входы"},
+        {
+            "en": "refuse inputs that are not finite",
+            "ru": "отвергайте входы с NaN и бесконечностями",
+        },
     ),
     Mistake(
         "where_after_exp",
@@ -240,7 +243,7 @@ ATTENTION_NUMERIC_MISTAKES = (
         partial(mistaken_attention, weigh=_attention_where_after_exp),
         {
             "en": "exp overflows behind a where: output right, gradient 0 · inf = NaN",
-            "ru": "exp переполняется за where: выход верен, а градиент — 0 · inf = NaN",
+            "ru": "exp переполняется под where: выход верен, а градиент — 0 · inf = NaN",
         },
         {"en": "mask the scores before exp, not after", "ru": "маска — до exp, а не после"},
     ),

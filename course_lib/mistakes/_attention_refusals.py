@@ -18,7 +18,7 @@ _DTYPE_FIX = {
 }
 _SHAPE_FIX = {
     "en": "raise ValueError unless it broadcasts to [..., T_q, T_k]",
-    "ru": "ValueError, если маска не расширяется до [..., T_q, T_k]",
+    "ru": "ValueError, если маска не транслируется до [..., T_q, T_k]",
 }
 
 
@@ -66,7 +66,9 @@ ATTENTION_REFUSAL_MISTAKES = (
         partial(mistaken_attention, fit=_attention_fit_any_dtype),
         {
             "en": "numbers pass for a mask (allowed == 0, .bool()), so a bias is taken for True",
-            "ru": "числа сходят за маску (allowed == 0, .bool()), и смещение принимается за True",
+            "ru": (
+                "числа сходят за маску (allowed == 0, .bool()), и прибавка (bias) считается True"
+            ),
         },
         _DTYPE_FIX,
     ),
@@ -76,7 +78,7 @@ ATTENTION_REFUSAL_MISTAKES = (
         partial(mistaken_attention, fit=_attention_fit_truthy_floats),
         {
             "en": "a float mask passes, and whatever is not 0 counts as True",
-            "ru": "маска из чисел float проходит, и всё, что не 0, считается за True",
+            "ru": "маска из чисел float проходит, и всё, что не 0, считается True",
         },
         _DTYPE_FIX,
     ),
@@ -86,7 +88,7 @@ ATTENTION_REFUSAL_MISTAKES = (
         partial(mistaken_attention, fit=_attention_fit_truthy_integers),
         {
             "en": "a mask of whole numbers passes, and whatever is not 0 counts as True",
-            "ru": "маска из целых чисел проходит, и всё, что не 0, считается за True",
+            "ru": "маска из целых чисел проходит, и всё, что не 0, считается True",
         },
         _DTYPE_FIX,
     ),

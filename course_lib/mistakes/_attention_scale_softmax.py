@@ -115,7 +115,7 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_k, the number of keys, instead of √d_k",
             "ru": "оценки делятся на √T_k (число ключей) вместо √d_k",
         },
-        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
+        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
     ),
     Mistake(
         "scale_by_query_count",
@@ -125,7 +125,7 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_q, the number of queries, instead of √d_k",
             "ru": "оценки делятся на √T_q (число запросов) вместо √d_k",
         },
-        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
+        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
     ),
     Mistake(
         "scale_by_whole_width",
@@ -143,7 +143,7 @@ ATTENTION_SCALE_MISTAKES = (
         partial(mistaken_attention, scale=lambda call: 1 / int(call.q.shape[-1] ** 0.5)),
         {
             "en": "√d_k is cut to a whole number: right only where d_k is a square",
-            "ru": "√d_k обрезан до целого: верно, лишь когда d_k — полный квадрат",
+            "ru": "√d_k обрезан до целого: верно, лишь когда d_k — полный квадрат",
         },
         {"en": "math.sqrt, not int() or //", "ru": "math.sqrt, а не int() или //"},
     ),
@@ -207,7 +207,7 @@ ATTENTION_SCALE_MISTAKES = (
         partial(mistaken_attention, soften=_attention_over_all),
         {
             "en": "the softmax runs over queries and keys together: a matrix sums to 1, not a row",
-            "ru": "softmax идёт сразу по запросам и ключам: 1 даёт вся матрица, а не строка",
+            "ru": "softmax идёт сразу по запросам и ключам: сумму 1 даёт матрица, а не строка",
         },
         _AXIS_FIX,
     ),
@@ -283,7 +283,7 @@ ATTENTION_SCALE_MISTAKES = (
         ),
         {
             "en": "the weights are powers of 2, not of e (exp2 without a factor of log2 e)",
-            "ru": "веса — степени двойки, а не e (exp2 без множителя log2 e)",
+            "ru": "веса — степени двойки, а не e (exp2 без множителя log2 e)",
         },
         {"en": "exp, or exp2(x * math.log2(math.e))", "ru": "exp или exp2(x * math.log2(math.e))"},
     ),

@@ -19,7 +19,7 @@ from course_lib.mistakes.catalogue import Mistake
 
 _COPY_FIX = {
     "en": "no method ending in _ on an argument: q = q * scale",
-    "ru": "никаких методов на _ над аргументами: q = q * scale",
+    "ru": "без методов с _ на конце: q = q * scale",
 }
 _MEMORY_FIX = {
     "en": "keep nothing between calls",
@@ -199,7 +199,7 @@ ATTENTION_STATE_MISTAKES = (
         {
             "en": "random numbers change the result in every call, as dropout does that no eval() "
             "switches off",
-            "ru": "случайные числа меняют результат каждого вызова — как dropout, который не "
+            "ru": "случайные числа меняют результат каждого вызова — как dropout, который не "
             "выключает eval()",
         },
         {"en": "no dropout here, or only if training", "ru": "dropout — только при обучении"},
@@ -220,7 +220,7 @@ ATTENTION_STATE_MISTAKES = (
         partial(_attention_writing_into, name="q"),
         {
             "en": "the call writes into the caller's q, as q *= scale does",
-            "ru": "вызов пишет в q вызывающего, как это делает q *= scale",
+            "ru": "вызов пишет в переданный q, как это делает q *= scale",
         },
         _COPY_FIX,
     ),
@@ -228,14 +228,14 @@ ATTENTION_STATE_MISTAKES = (
         "k_written_into",
         "a mutation of right code",
         partial(_attention_writing_into, name="k"),
-        {"en": "the call writes into the caller's k", "ru": "вызов пишет в k вызывающего"},
+        {"en": "the call writes into the caller's k", "ru": "вызов пишет в переданный k"},
         _COPY_FIX,
     ),
     Mistake(
         "v_written_into",
         "a mutation of right code",
         partial(_attention_writing_into, name="v"),
-        {"en": "the call writes into the caller's v", "ru": "вызов пишет в v вызывающего"},
+        {"en": "the call writes into the caller's v", "ru": "вызов пишет в переданный v"},
         _COPY_FIX,
     ),
     Mistake(
@@ -244,7 +244,7 @@ ATTENTION_STATE_MISTAKES = (
         _attention_turning_the_mask,
         {
             "en": "the call writes into the caller's mask",
-            "ru": "вызов пишет в маску вызывающего",
+            "ru": "вызов пишет в переданную маску",
         },
         {"en": "~allowed, not allowed.logical_not_()", "ru": "~allowed вместо logical_not_()"},
     ),
@@ -254,7 +254,7 @@ ATTENTION_STATE_MISTAKES = (
         _attention_with_first_mask,
         {
             "en": "the first mask of each shape is kept and used ever after",
-            "ru": "первая маска каждой формы сохраняется и применяется дальше всегда",
+            "ru": "первая маска каждой формы сохраняется и применяется ко всем следующим вызовам",
         },
         _MEMORY_FIX,
     ),

@@ -129,7 +129,7 @@ BATCHING_MORE_MISTAKES = (
         ),
         {
             "en": "always padded on the left to the full context, and positions count it",
-            "ru": "слева всегда дополнено до полного контекста, и позиции это считают",
+            "ru": "слева всегда дополнено до полного контекста, и позиции считают это дополнение",
         },
         {"en": "positions = cumsum(valid) - 1", "ru": "positions = cumsum(valid) - 1"},
     ),
@@ -149,7 +149,7 @@ BATCHING_MORE_MISTAKES = (
         lambda: TinyBatch(finish=_batching_one_buffer),
         {
             "en": "the result is a view of a buffer that the next batch overwrites",
-            "ru": "результат\u00a0— вид на буфер, который следующий пакет перезапишет",
+            "ru": "результат — view буфера, который перезапишет следующий пакет",
         },
         {"en": "return a copy", "ru": "верните копию"},
     ),
@@ -159,7 +159,7 @@ BATCHING_MORE_MISTAKES = (
         lambda: TinyBatch(arrange=_batching_padded_in_place),
         {
             "en": "the padding is written into the caller's own prompts",
-            "ru": "дополнение записано прямо в затравки вызывающего",
+            "ru": "дополнение записано прямо в переданные затравки",
         },
         {"en": "pad copies", "ru": "дополняйте копии"},
     ),

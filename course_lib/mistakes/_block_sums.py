@@ -46,7 +46,7 @@ BLOCK_FIRST_MISTAKES = (
         partial(mistaken_block, first=lambda x, n1, a, n2, f: block_added_to(n1(x), a)),
         {
             "en": "the first sum adds norm1(x) and not x: the stream is normalised away",
-            "ru": "в первой сумме norm1(x) вместо x: сам поток нормируется",
+            "ru": "в первой сумме norm1(x) вместо x: нормализуется сам поток",
         },
         {"en": "x + attend(norm1(x))", "ru": "x + attend(norm1(x))"},
     ),
@@ -63,7 +63,7 @@ BLOCK_FIRST_MISTAKES = (
         partial(mistaken_block, first=lambda x, n1, a, n2, f: x + n1(a(x))),
         {
             "en": "norm1 works on what attend gives, not on what it reads",
-            "ru": "norm1 нормирует выход attend, а не его вход",
+            "ru": "norm1 нормализует выход attend, а не его вход",
         },
         {"en": "attend(norm1(x))", "ru": "attend(norm1(x))"},
     ),
@@ -73,7 +73,7 @@ BLOCK_FIRST_MISTAKES = (
         partial(mistaken_block, first=lambda x, n1, a, n2, f: n1(x + a(x))),
         {
             "en": "the first half is post-norm: norm1(x + attend(x))",
-            "ru": "первая половина — post-norm: norm1(x + attend(x))",
+            "ru": "первая половина — post-norm: norm1(x + attend(x))",
         },
         {"en": "x + attend(norm1(x))", "ru": "x + attend(norm1(x))"},
     ),
@@ -120,7 +120,7 @@ BLOCK_FIRST_MISTAKES = (
         partial(mistaken_block, first=lambda x, n1, a, n2, f: x + n1(a(n1(x)))),
         {
             "en": "attend stands between two norms, norm1(attend(norm1(x)))",
-            "ru": "attend зажат между двумя нормировками: norm1(attend(norm1(x)))",
+            "ru": "attend зажат между двумя нормализациями: norm1(attend(norm1(x)))",
         },
         {"en": "attend(norm1(x))", "ru": "attend(norm1(x))"},
     ),
@@ -143,7 +143,7 @@ BLOCK_SECOND_MISTAKES = (
         partial(mistaken_block, second=lambda h, x, n1, a, n2, f: block_added_to(n2(h), f)),
         {
             "en": "the second sum adds norm2(x) and not x: the stream is normalised away",
-            "ru": "во второй сумме norm2(x) вместо x: сам поток нормируется",
+            "ru": "во второй сумме norm2(x) вместо x: нормализуется сам поток",
         },
         {"en": "x + feed(norm2(x))", "ru": "x + feed(norm2(x))"},
     ),
@@ -180,7 +180,7 @@ BLOCK_SECOND_MISTAKES = (
         partial(mistaken_block, second=lambda h, x, n1, a, n2, f: h + n2(f(h))),
         {
             "en": "norm2 works on what feed gives, not on what it reads",
-            "ru": "norm2 нормирует выход feed, а не его вход",
+            "ru": "norm2 нормализует выход feed, а не его вход",
         },
         {"en": "feed(norm2(x))", "ru": "feed(norm2(x))"},
     ),
@@ -190,7 +190,7 @@ BLOCK_SECOND_MISTAKES = (
         partial(mistaken_block, second=lambda h, x, n1, a, n2, f: n2(h + f(h))),
         {
             "en": "the second half is post-norm: norm2(x + feed(x))",
-            "ru": "вторая половина — post-norm: norm2(x + feed(x))",
+            "ru": "вторая половина — post-norm: norm2(x + feed(x))",
         },
         {"en": "x + feed(norm2(x))", "ru": "x + feed(norm2(x))"},
     ),

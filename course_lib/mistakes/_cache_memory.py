@@ -203,7 +203,10 @@ CACHE_MEMORY_MISTAKES = (
         ),
         {
             "en": "what is kept is not what its own chunk used (rounded, before positions or norm)",
-            "ru": "хранится не то, что использовал сам кусок (округлено, до позиций или норм)",
+            "ru": (
+                "хранится не то, что использовал сам кусок (округлено, взято до позиций или "
+                "нормализации)"
+            ),
         },
         {"en": "keep the same k and v", "ru": "храните те же k и v"},
     ),
@@ -248,7 +251,7 @@ CACHE_MEMORY_MISTAKES = (
         lambda: TinyDecoder(finish=cache_same_array),
         {
             "en": "the result is a view of a buffer that the next call overwrites",
-            "ru": "результат — вид на буфер, который следующий вызов перезапишет",
+            "ru": "результат — view буфера, который перезапишет следующий вызов",
         },
         {"en": "return a copy", "ru": "верните копию"},
     ),
@@ -258,7 +261,7 @@ CACHE_MEMORY_MISTAKES = (
         lambda: TinyDecoder(admit=cache_ids_taken),
         {
             "en": "the caller's ids are changed while they are read",
-            "ru": "список ids вызывающего изменён при чтении",
+            "ru": "переданный список ids изменён при чтении",
         },
         {"en": "ids = list(ids)", "ru": "ids = list(ids)"},
     ),
@@ -268,7 +271,7 @@ CACHE_MEMORY_MISTAKES = (
         lambda: TinyDecoder(admit=cache_chunks_noted, finish=cache_chunks_taken),
         {
             "en": "the caller's chunks are changed while they are read",
-            "ru": "список chunks вызывающего изменён при чтении",
+            "ru": "переданный список chunks изменён при чтении",
         },
         {"en": "for width in chunks, not chunks.pop(0)", "ru": "for width in chunks, без pop(0)"},
     ),

@@ -65,7 +65,7 @@ CACHE_ROW_MISTAKES = (
         lambda: TinyDecoder(see=_cache_top_left),
         {
             "en": "the mask of a later chunk starts at its upper left corner and hides the past",
-            "ru": "маска следующего куска начата от левого верхнего угла и закрывает прошлое",
+            "ru": "маска следующего куска начинается в левом верхнем углу и закрывает прошлое",
         },
         {"en": "tril(diagonal=n_keys - n_queries)", "ru": "tril(diagonal=n_keys - n_queries)"},
     ),

@@ -68,7 +68,7 @@ GENERATION_END_MISTAKES = (
         ),
         {
             "en": "after EOS it goes on to the limit, and the junk is returned",
-            "ru": "после EOS генерация идёт до предела, и мусор возвращён",
+            "ru": "после EOS генерация идёт до предела, и возвращается мусор",
         },
         {"en": "leave the loop at EOS", "ru": "выходите из цикла на EOS"},
     ),
@@ -155,7 +155,7 @@ GENERATION_END_MISTAKES = (
         partial(mistaken_generation, asked=lambda max_new_tokens, ids: max_new_tokens + 1),
         {
             "en": "one token more than max_new_tokens",
-            "ru": "на один токен больше, чем max_new_tokens",
+            "ru": "новых токенов на один больше, чем max_new_tokens",
         },
         {"en": "for _ in range(max_new_tokens)", "ru": "for _ in range(max_new_tokens)"},
     ),
@@ -165,7 +165,7 @@ GENERATION_END_MISTAKES = (
         partial(mistaken_generation, asked=lambda max_new_tokens, ids: max_new_tokens - 1),
         {
             "en": "one token less than max_new_tokens",
-            "ru": "на один токен меньше, чем max_new_tokens",
+            "ru": "новых токенов на один меньше, чем max_new_tokens",
         },
         {"en": "for _ in range(max_new_tokens)", "ru": "for _ in range(max_new_tokens)"},
     ),

@@ -78,7 +78,7 @@ GENERATION_STEP_MISTAKES = (
         partial(mistaken_generation, feed=lambda ids, start, size: ids[-1:]),
         {
             "en": "the model is given the last token alone: without a cache it has no past",
-            "ru": "модели дан один последний токен: без кэша у неё нет прошлого",
+            "ru": "модели даётся один лишь последний токен: без кэша у неё нет прошлого",
         },
         {"en": "model(all ids so far)", "ru": "model(все ids)"},
     ),
@@ -103,7 +103,7 @@ GENERATION_STEP_MISTAKES = (
         ),
         {
             "en": "the window slides: what no longer fits is forgotten without a word",
-            "ru": "окно скользит: что не помещается, молча забыто",
+            "ru": "окно скользит: что не помещается, молча забывается",
         },
         {
             "en": 'ValueError for the prompt, stop with "context"',
@@ -187,7 +187,7 @@ GENERATION_STEP_MISTAKES = (
         partial(mistaken_generation, finish=_generation_prompt_grown),
         {
             "en": "the new ids are appended to the caller's own prompt",
-            "ru": "новые ids дописаны прямо в затравку вызывающего",
+            "ru": "новые ids дописаны прямо в переданную затравку",
         },
         {"en": "ids = list(prompt)", "ru": "ids = list(prompt)"},
     ),

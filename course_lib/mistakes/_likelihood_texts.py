@@ -73,8 +73,10 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         {
             "en": "a prediction counts if the token it is made from is real, so that the first "
             "padding token is counted",
-            "ru": "предсказание учтено, если настоящий токен, по которому оно сделано, и первый "
-            "токен дополнения сосчитан",
+            "ru": (
+                "предсказание учтено, если настоящий тот токен, по которому оно сделано, и "
+                "сосчитан первый токен дополнения"
+            ),
         },
         {
             "en": "valid[:, 1:], shifted like the targets",
@@ -141,7 +143,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         "a mutation of right code",
         {
             "en": "the sum is divided by the number of rows, not of predicted tokens",
-            "ru": "сумма разделена на число строк, а не предсказанных токенов",
+            "ru": "сумма разделена на число строк, а не на число предсказанных токенов",
         },
         {"en": "sum / valid[:, 1:].sum()", "ru": "sum / valid[:, 1:].sum()"},
     ),
@@ -157,7 +159,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         "kimiyoung/transformer-xl#131",
         {
             "en": "the sum is divided by the number of tokens, but nothing predicts the first one",
-            "ru": "сумма разделена на число токенов, хотя первый не предсказан никем",
+            "ru": "сумма разделена на число токенов, хотя первый никто не предсказывает",
         },
         {"en": "T - 1 predictions: valid[:, 1:].sum()", "ru": "valid[:, 1:].sum(), то есть T - 1"},
     ),

@@ -175,7 +175,7 @@ HEADS_LAYOUT_MISTAKES = (
         partial(mistaken_heads, share=_heads_rotated),
         {
             "en": "queries and keys are rotated by their positions (RoPE), which was not asked for",
-            "ru": "запросы и ключи повёрнуты по позициям (RoPE), а это не требовалось",
+            "ru": "запросы и ключи повёрнуты по позициям (RoPE), хотя это не требовалось",
         },
         {"en": "no rotation: cos = 1, sin = 0", "ru": "без поворота: cos = 1, sin = 0"},
     ),

@@ -112,7 +112,7 @@ HEADS_MASK_MISTAKES = (
         _heads_by_causal(lambda i, j: j >= i),
         {
             "en": "the causal mask is turned round: a token reads itself and the future",
-            "ru": "причинная маска перевёрнута: токен читает себя и будущее",
+            "ru": "причинная маска транспонирована: токен читает себя и будущее",
         },
         {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
     ),
@@ -226,7 +226,7 @@ HEADS_MASK_MISTAKES = (
             "en": "padding is repeated head by head while the rows go item by item: it lands "
             "on other items",
             "ru": "дополнение повторено по головам, а строки идут по элементам: маска "
-            "достаётся чужим",
+            "достаётся чужим элементам",
         },
         {
             "en": "token_valid.repeat_interleave(n_heads, dim=0)",

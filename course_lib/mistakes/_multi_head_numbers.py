@@ -114,7 +114,7 @@ HEADS_NUMBER_MISTAKES = (
         ),
         {
             "en": "the weights are divided by √d_head, not the scores: their sum is not 1",
-            "ru": "на √d_head делятся веса, а не оценки: сумма весов не 1",
+            "ru": "на √d_head делятся веса, а не оценки: в сумме веса не дают 1",
         },
         {"en": "(scores / √d_head).softmax(-1)", "ru": "(scores / √d_head).softmax(-1)"},
     ),
@@ -164,7 +164,7 @@ HEADS_NUMBER_MISTAKES = (
         partial(mistaken_heads, weigh=lambda scores, keep: scores.softmax(-1) * keep),
         {
             "en": "the mask comes after the softmax, and the weights left do not add up to 1",
-            "ru": "маска стоит после softmax, и сумма оставшихся весов не 1",
+            "ru": "маска стоит после softmax, и оставшиеся веса не дают в сумме 1",
         },
         {
             "en": "mask the scores with -inf, then softmax",
@@ -203,7 +203,7 @@ HEADS_NUMBER_MISTAKES = (
         _heads_filled(-1e4),
         {
             "en": "hidden scores get about -1e4, which low scores fall below: padding is read",
-            "ru": "закрытые оценки — около -1e4, низкие оценки ещё ниже: дополнение читается",
+            "ru": "закрытые оценки равны примерно -1e4, а бывают и ниже: дополнение читается",
         },
         {"en": "fill with -math.inf", "ru": "заполняйте -math.inf"},
     ),
@@ -213,7 +213,9 @@ HEADS_NUMBER_MISTAKES = (
         _heads_filled(-1e9),
         {
             "en": "hidden scores get about -1e9 or another finite number, which lower scores beat",
-            "ru": "закрытые оценки — около -1e9 или другое конечное число, и бывают оценки ниже",
+            "ru": (
+                "закрытые оценки равны примерно -1e9 или другому конечному числу, а бывают и ниже"
+            ),
         },
         {"en": "fill with -math.inf", "ru": "заполняйте -math.inf"},
     ),

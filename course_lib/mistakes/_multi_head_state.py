@@ -62,7 +62,7 @@ HEADS_STATE_MISTAKES = (
         partial(mistaken_heads, begin=_heads_scaled_in_place, scale=lambda call: 1.0),
         {
             "en": "the scale is multiplied into the caller's weight: it grows with every call",
-            "ru": "множитель вписан в вес вызывающего и копится с каждым вызовом",
+            "ru": "множитель вписан в переданный вес и копится с каждым вызовом",
         },
         {"en": "q = q * scale, not q *= scale", "ru": "q = q * scale, а не q *= scale"},
     ),
@@ -72,7 +72,7 @@ HEADS_STATE_MISTAKES = (
         partial(mistaken_heads, begin=_heads_zeroed_in_place),
         {
             "en": "the padding of the caller's x is overwritten with zeros",
-            "ru": "дополнение во входе x вызывающего затёрто нулями",
+            "ru": "дополнение в переданном x затёрто нулями",
         },
         {"en": "x = x * valid, not x *= valid", "ru": "x = x * valid, а не x *= valid"},
     ),
@@ -82,7 +82,7 @@ HEADS_STATE_MISTAKES = (
         partial(mistaken_heads, begin=_heads_valid_inverted),
         {
             "en": "the caller's token_valid is overwritten",
-            "ru": "token_valid вызывающего перезаписан",
+            "ru": "переданный token_valid перезаписан",
         },
         {"en": "~token_valid makes a new tensor", "ru": "~token_valid создаёт новый тензор"},
     ),
@@ -92,7 +92,7 @@ HEADS_STATE_MISTAKES = (
         _heads_remembering,
         {
             "en": "a mask is stored by its shape and used again for other padding",
-            "ru": "маска сохранена по своей форме и взята снова для другого дополнения",
+            "ru": "маска хранится по форме и берётся снова при другом дополнении",
         },
         {"en": "build the mask in every call", "ru": "стройте маску в каждом вызове"},
     ),
@@ -102,7 +102,9 @@ HEADS_STATE_MISTAKES = (
         _heads_in_one_buffer,
         {
             "en": "every call returns the same buffer, and the next one overwrites it",
-            "ru": "каждый вызов возвращает один и тот же буфер, следующий его затирает",
+            "ru": (
+                "все вызовы возвращают один и тот же буфер, и следующий затирает прежний результат"
+            ),
         },
         {"en": "return a new tensor", "ru": "возвращайте новый тензор"},
     ),

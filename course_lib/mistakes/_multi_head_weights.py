@@ -53,7 +53,10 @@ HEADS_WEIGHT_MISTAKES = (
         "keys_from_w_q",
         "a mutation of right code",
         _heads_named("w_q", "w_q", "w_v"),
-        {"en": "w_q makes the keys too, w_k is not used", "ru": "w_q даёт и ключи, а w_k забыта"},
+        {
+            "en": "w_q makes the keys too, w_k is not used",
+            "ru": "w_q даёт и ключи, а w_k не используется",
+        },
         {"en": "k = x @ w_k", "ru": "k = x @ w_k"},
     ),
     Mistake(
@@ -86,7 +89,7 @@ HEADS_WEIGHT_MISTAKES = (
         partial(mistaken_heads, out=lambda merged, call: merged @ call.w_o.T),
         {
             "en": "w_o alone is applied transposed",
-            "ru": "одна только w_o применяется транспонированной",
+            "ru": "транспонированной применяется одна только w_o",
         },
         {"en": "merged @ w_o, not w_o.T", "ru": "merged @ w_o, а не w_o.T"},
     ),

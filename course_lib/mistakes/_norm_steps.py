@@ -36,7 +36,7 @@ NORM_STATISTICS_MISTAKES = (
         partial(mistaken_norm, axes=lambda x: (-2,)),
         {
             "en": "mean and variance run over the tokens, so the future leaks into the past",
-            "ru": "среднее и дисперсия берутся по токенам, и будущее протекает в прошлое",
+            "ru": "среднее и дисперсия берутся по токенам, и будущее утекает в прошлое",
         },
         {"en": "x.mean(dim=-1, keepdim=True)", "ru": "x.mean(dim=-1, keepdim=True)"},
     ),
@@ -46,11 +46,11 @@ NORM_STATISTICS_MISTAKES = (
         partial(mistaken_norm, axes=lambda x: tuple(range(1, x.dim())) if x.dim() > 2 else (-1,)),
         {
             "en": "all tokens of an item share one mean and variance: the future leaks",
-            "ru": "у всех токенов элемента общие среднее и дисперсия: будущее протекает",
+            "ru": "у всех токенов элемента общие среднее и дисперсия: будущее утекает в прошлое",
         },
         {
             "en": "dim=-1 only: normalized_shape is x.shape[-1:]",
-            "ru": "только dim=-1: normalized_shape — это x.shape[-1:]",
+            "ru": "только dim=-1: normalized_shape — это x.shape[-1:]",
         },
     ),
     Mistake(
@@ -79,7 +79,7 @@ NORM_STATISTICS_MISTAKES = (
         partial(mistaken_norm, axes=lambda x: tuple(range(x.dim() - 1))),
         {
             "en": "each column is normalised over all tokens of the batch, as in BatchNorm",
-            "ru": "каждый столбец нормируется по всем токенам пакета, как в BatchNorm",
+            "ru": "каждый столбец нормализуется по всем токенам пакета, как в BatchNorm",
         },
         {"en": "x.mean(dim=-1, keepdim=True)", "ru": "x.mean(dim=-1, keepdim=True)"},
     ),
@@ -118,7 +118,7 @@ NORM_STATISTICS_MISTAKES = (
         ),
         {
             "en": "squares are summed and not averaged: rows get length 1, not variance 1",
-            "ru": "квадраты просуммированы, а не усреднены: у строки длина 1, а не дисперсия 1",
+            "ru": "квадраты сложены, а не усреднены: у строки длина 1, а не дисперсия 1",
         },
         {"en": "centred.square().mean(-1)", "ru": "centred.square().mean(-1)"},
     ),
@@ -131,7 +131,7 @@ NORM_STATISTICS_MISTAKES = (
         ),
         {
             "en": "the spread is the mean absolute deviation instead of the standard one",
-            "ru": "разброс — среднее абсолютное отклонение вместо стандартного",
+            "ru": "разброс — среднее абсолютное отклонение вместо стандартного",
         },
         {"en": "centred.square().mean(-1)", "ru": "centred.square().mean(-1)"},
     ),
@@ -156,7 +156,7 @@ NORM_STATISTICS_MISTAKES = (
         ),
         {
             "en": "the variance is E[x²] - E[x]², and a large mean cancels all its digits",
-            "ru": "дисперсия равна E[x²] - E[x]², и большое среднее съедает все её цифры",
+            "ru": "дисперсия равна E[x²] - E[x]², и при большом среднем все её цифры пропадают",
         },
         {"en": "(x - mean).square().mean(-1)", "ru": "(x - mean).square().mean(-1)"},
     ),

@@ -155,7 +155,7 @@ POSITION_RATE_MISTAKES = (
         ),
         {
             "en": "exp takes a decimal logarithm: base ** x is exp(x * ln(base))",
-            "ru": "в exp стоит десятичный логарифм, а base ** x — это exp(x * ln(base))",
+            "ru": "в exp стоит десятичный логарифм, а base ** x — это exp(x * ln(base))",
         },
         {"en": "math.log(base)", "ru": "math.log(base)"},
     ),
@@ -188,7 +188,7 @@ POSITION_RATE_MISTAKES = (
         partial(mistaken_encoding, rate=lambda i, d, base: 1 / (base * 2 * i / d)),
         {
             "en": "base is multiplied by the exponent instead of raised to it: 0 divides pair 0",
-            "ru": "base умножается на показатель, а не возводится: пара 0 делится на 0",
+            "ru": "base умножается на показатель, а не возводится в него: пара 0 делится на 0",
         },
         {"en": "base ** (2 * i / d_model)", "ru": "base ** (2 * i / d_model)"},
     ),
@@ -226,7 +226,7 @@ POSITION_RATE_MISTAKES = (
         },
         {
             "en": "compute angles in float64, cast last",
-            "ru": "углы — в float64, приведение в конце",
+            "ru": "углы — в float64, приведение в конце",
         },
     ),
 )

@@ -104,7 +104,7 @@ ROW_MISTAKES = (
         (
             "the rows draw without replacement from slices of [0, 1), so that they depend on one "
             "another",
-            "строки без возвращения делят между собой отрезок [0, 1) и потому зависимы",
+            "строки выбирают части отрезка [0, 1) без возвращения и потому зависимы",
         ),
         ("rng.random(B), nothing permuted", "rng.random(B), без перестановок"),
     ),
@@ -124,7 +124,7 @@ ROW_MISTAKES = (
         partial(mistaken_sampler, distribution=_first_rows_filter),
         (
             "what the filters keep in the first row is kept in all rows",
-            "оставленное фильтрами в первой строке оставлено во всех",
+            "то, что фильтры оставили в первой строке, оставлено во всех",
         ),
         _OWN_ROW,
     ),
@@ -144,7 +144,7 @@ ROW_MISTAKES = (
         partial(mistaken_sampler, distribution=_first_row_unfiltered),
         (
             "the filters do not act on the first row: [0] is a row here, not the first token",
-            "на первую строку фильтры не действуют: [0] здесь строка, а не первый токен",
+            "на первую строку фильтры не действуют: [0] здесь — строка, а не первый токен",
         ),
         ("remove[..., 0] = False", "remove[..., 0] = False"),
     ),
@@ -175,7 +175,7 @@ GREEDY_MISTAKES = (
         "zero_temperature_divides",
         "karpathy/nanoGPT#738",
         partial(mistaken_sampler, greedy=_divided_by_zero),
-        ("temperature 0 is divided by", "на температуру 0 делят"),
+        ("temperature 0 is divided by", "логиты делятся на температуру 0"),
         _ARGMAX,
     ),
     sampling_mistake(
@@ -233,7 +233,10 @@ GREEDY_MISTAKES = (
             mistaken_sampler,
             distribution=lambda logits, t, k, p: _RIGHT_ROWS(logits, t, 1, None),
         ),
-        ("the likeliest token is taken at any temperature", "при любой температуре берётся argmax"),
+        (
+            "the likeliest token is taken at any temperature",
+            ("при любой температуре берётся самый вероятный токен"),
+        ),
         ("draw when temperature > 0", "при temperature > 0 выбирайте случайно"),
     ),
 )

@@ -10,9 +10,9 @@ from course_lib.mistakes._samplers import in_each_row, mistaken_sampler
 
 _CDF = (
     "(sums <= u).sum(-1), not past the last kept id",
-    "(sums <= u).sum(-1), не дальше оставленных",
+    "(sums <= u).sum(-1), но не дальше последнего оставленного",
 )
-_RNG = ("draw from the rng that is given", "берите случайность из данного rng")
+_RNG = ("draw from the rng that is given", "берите случайность из переданного rng")
 _GUMBEL = (
     "(log_probs + rng.gumbel(size=shape)).argmax(-1)",
     "(log_probs + rng.gumbel(size=shape)).argmax(-1)",
@@ -87,7 +87,7 @@ DRAW_MISTAKES = (
         partial(mistaken_sampler, draw=_reaching),
         (
             "a draw of exactly 0.0 gives token 0 even if it is removed",
-            "при выпавшем ровно 0.0 получается токен 0, даже если он удалён",
+            "если выпало ровно 0.0, получается токен 0, даже удалённый",
         ),
         ("searchsorted(sums, u, side='right')", "searchsorted(sums, u, side='right')"),
     ),
@@ -97,7 +97,7 @@ DRAW_MISTAKES = (
         partial(mistaken_sampler, draw=_past_the_end),
         (
             "the sums end a little below 1, and a draw above them gives id V, which is no token",
-            "суммы кончаются чуть ниже 1, и число выше них даёт номер V, такого токена нет",
+            "суммы кончаются чуть ниже 1, и число выше них даёт номер V: такого токена нет",
         ),
         _CDF,
     ),
@@ -198,7 +198,7 @@ SOURCE_MISTAKES = (
         partial(mistaken_sampler, source=copy.deepcopy),
         (
             "a copy of rng is drawn from: rng stays, and the next call repeats the same",
-            "числа берутся из копии rng: сам он на месте, и следующий вызов повторяет этот",
+            "числа берутся из копии rng: сам он не сдвигается, и следующий вызов повторяет этот",
         ),
         _RNG,
     ),
@@ -211,7 +211,7 @@ LOGIT_MISTAKES = (
         lambda: _sampler_writing(_divide_in_place),
         (
             "the caller's logits are divided by the temperature, again in every call",
-            "логиты вызывающего делятся на температуру, с каждым вызовом снова",
+            "переданные логиты делятся на температуру, с каждым вызовом снова",
         ),
         ("logits = logits / temperature, not /=", "logits = logits / temperature, а не /="),
     ),
@@ -221,7 +221,7 @@ LOGIT_MISTAKES = (
         lambda: _sampler_writing(_erase_in_place),
         (
             "the filters write -inf into the caller's logits",
-            "фильтры пишут -inf в логиты вызывающего",
+            "фильтры пишут -inf в переданные логиты",
         ),
         ("work on a copy", "работайте с копией"),
     ),

@@ -108,7 +108,7 @@ WRITING_MISTAKES = (
         lambda: _distribution_dividing,
         (
             "the caller's logits are divided by the temperature, again in every call",
-            "логиты вызывающего делятся на температуру, с каждым вызовом снова",
+            "переданные логиты делятся на температуру, с каждым вызовом снова",
         ),
         _COPY,
     ),
@@ -118,7 +118,7 @@ WRITING_MISTAKES = (
         lambda: _distribution_erasing,
         (
             "the filters write -inf into the caller's logits",
-            "фильтры пишут -inf в логиты вызывающего",
+            "фильтры пишут -inf в переданные логиты",
         ),
         _COPY,
     ),
@@ -126,7 +126,7 @@ WRITING_MISTAKES = (
         "logits_sorted_in_place",
         "a mutation of right code",
         lambda: _distribution_sorting,
-        ("the caller's logits are sorted", "логиты вызывающего отсортированы"),
+        ("the caller's logits are sorted", "переданный список логитов отсортирован на месте"),
         ("sorted(logits), not logits.sort()", "sorted(logits), а не logits.sort()"),
     ),
     sampling_mistake(
@@ -177,7 +177,7 @@ ACCEPTING_MISTAKES = (
         lambda: _accepting(warm=[lambda t: t < 0]),
         (
             "a negative temperature is accepted, which makes the unlikeliest the likeliest",
-            "принимается отрицательная температура, при которой вероятности переворачиваются",
+            "принимается отрицательная температура, при которой самое невероятное вероятнее всего",
         ),
         _REFUSE_T,
     ),
@@ -194,7 +194,7 @@ ACCEPTING_MISTAKES = (
         lambda: _accepting(k=[lambda k, size: k == 0]),
         (
             "top_k=0 is accepted as off; here None means off",
-            "top_k=0 принимается за «выключено», а выключает здесь None",
+            "top_k=0 принимается как «выключено», а здесь выключает None",
         ),
         _REFUSE_K,
     ),
@@ -204,7 +204,7 @@ ACCEPTING_MISTAKES = (
         lambda: _accepting(k=[_below_one]),
         (
             "a top_k of 0 or below is accepted; here None means off",
-            "top_k ниже 1 принимается, а выключает здесь None",
+            "top_k ниже 1 принимается, а здесь выключает None",
         ),
         _REFUSE_K,
     ),
@@ -264,7 +264,7 @@ ACCEPTING_MISTAKES = (
         "non_finite_logits_accepted",
         "ohdearquant/lattice#295",
         lambda: _accepting(logits=[_some_nan, _some_infinite]),
-        ("logits that are not finite are accepted", "принимаются не конечные логиты"),
+        ("logits that are not finite are accepted", "принимаются логиты с NaN или бесконечностью"),
         _REFUSE_Z,
     ),
     sampling_mistake(

@@ -14,7 +14,10 @@ from course_lib.mistakes._distributions import (
 
 _DIVIDE = ("softmax(logits / temperature)", "softmax(logits / temperature)")
 _RESCALE = ("probs / probs.sum() after the filters", "probs / probs.sum() после фильтров")
-_ERASE = ("-inf, or leave the token out: probability 0", "-inf или удалить: вероятность 0")
+_ERASE = (
+    "-inf, or leave the token out: probability 0",
+    ("-inf или без токена вовсе: вероятность 0"),
+)
 
 
 def _distribution_without_maximum(logits, temperature=1.0, top_k=None, top_p=None):
@@ -83,7 +86,10 @@ TEMPERATURE_MISTAKES = (
             "the temperature comes after top-p: the nucleus is chosen at temperature 1",
             "температура применена после top-p: ядро выбрано при температуре 1",
         ),
-        ("logits / temperature first, then the filters", "сначала logits / temperature"),
+        (
+            "logits / temperature first, then the filters",
+            ("сначала logits / temperature, потом фильтры"),
+        ),
     ),
     sampling_mistake(
         "temperature_only_for_filters",
@@ -93,7 +99,7 @@ TEMPERATURE_MISTAKES = (
             "the temperature chooses the nucleus, but the result is made at temperature 1",
             "температура выбирает ядро, но результат получен при температуре 1",
         ),
-        ("keep the divided logits for the result", "результат — из поделённых логитов"),
+        ("keep the divided logits for the result", "результат — из поделённых логитов"),
     ),
     sampling_mistake(
         "temperature_on_probabilities",
@@ -165,7 +171,7 @@ ENDING_MISTAKES = (
         partial(mistaken_distribution, finish=_filled_with(1e-10)),
         (
             "removed logits become 1e-10, about 0, where exp is 1: they keep a probability",
-            "удалённые логиты заменены на 1e-10, то есть почти 0, а exp(0) = 1: вероятность есть",
+            "удалённые логиты заменены на 1e-10, почти 0, а exp(0) = 1: вероятность у них есть",
         ),
         _ERASE,
     ),

@@ -4,7 +4,10 @@ from functools import partial
 
 from course_lib.mistakes._distributions import mistaken_distribution, sampling_mistake
 
-_EXACTLY_K = ("order[:k] of a stable sort, no threshold", "order[:k] устойчивой сортировки")
+_EXACTLY_K = (
+    "order[:k] of a stable sort, no threshold",
+    ("order[:k] устойчивой сортировки, без порога"),
+)
 _STABLE = ("sort by (-logit, id)", "сортируйте по (-logit, id)")
 
 

@@ -181,7 +181,10 @@ TOP_P_MISTAKES = (
         ),
         (
             "top_p works as min-p: kept is what has at least p of the largest probability",
-            "top_p действует как min-p: остаётся то, что не меньше доли p от наибольшей",
+            (
+                "top_p действует как min-p: остаётся всё, что не меньше доли p от наибольшей "
+                "вероятности"
+            ),
         ),
         _NUCLEUS,
     ),

@@ -54,7 +54,7 @@ BATCHING_MISTAKES = (
         lambda: TinyBatch(place=_batching_wrong_sign),
         {
             "en": "the amount of padding is added to the positions instead of subtracted",
-            "ru": "число дополнений прибавлено к позициям, а не вычтено",
+            "ru": "длина дополнения прибавлена к позициям, а не вычтена",
         },
         {"en": "positions = arange - padding", "ru": "positions = arange - дополнение"},
     ),
@@ -66,7 +66,7 @@ BATCHING_MISTAKES = (
             "en": "the padding lies in the past and is read like a token (or read out itself)",
             "ru": "дополнение лежит в прошлом и читается как токен (или взята его строка)",
         },
-        {"en": "allowed = causal & valid_keys", "ru": "allowed = причинная & valid_keys"},
+        {"en": "allowed = causal & valid_keys", "ru": "allowed = causal & valid_keys"},
     ),
     Mistake(
         "padding_is_a_prefix",
@@ -78,7 +78,7 @@ BATCHING_MISTAKES = (
         },
         {
             "en": "hide it, and count positions from the first real token",
-            "ru": "закройте его, позиции от первого токена",
+            "ru": "закройте его; позиции — от первого настоящего токена",
         },
     ),
     Mistake(
@@ -129,7 +129,7 @@ BATCHING_MISTAKES = (
         lambda: TinyBatch(see=lambda batch, valid, row: seen_in_batch(~valid[row])),
         {
             "en": "the padding mask is inverted: padding is read, the prompt is hidden",
-            "ru": "маска дополнения перевёрнута: дополнение читается, а затравка закрыта",
+            "ru": "маска дополнения инвертирована: дополнение читается, а затравка закрыта",
         },
         {"en": "True = may read", "ru": "True = разрешено читать"},
     ),

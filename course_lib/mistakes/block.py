@@ -73,7 +73,7 @@ BLOCK_MISTAKES = (
         ),
         {
             "en": "the block is post-norm, norm(x + sublayer(x)): norms stand on the stream",
-            "ru": "блок post-norm, norm(x + sublayer(x)): нормировки стоят на самом потоке",
+            "ru": "блок post-norm, norm(x + sublayer(x)): нормализации стоят на самом потоке",
         },
         {"en": "x + sublayer(norm(x))", "ru": "x + sublayer(norm(x))"},
     ),
@@ -87,7 +87,7 @@ BLOCK_MISTAKES = (
         ),
         {
             "en": "both sums add the normed tokens: x = norm(x) overwrote the stream",
-            "ru": "обе суммы складывают нормированное: x = norm(x) затёрло поток",
+            "ru": "в обеих суммах нормализованное вместо потока: x = norm(x) его затёрло",
         },
         {"en": "x + sublayer(norm(x))", "ru": "x + sublayer(norm(x))"},
     ),
@@ -110,7 +110,7 @@ BLOCK_MISTAKES = (
             first=lambda x, n1, a, n2, f: x + a(x),
             second=lambda h, x, n1, a, n2, f: h + f(h),
         ),
-        {"en": "neither norm is ever used", "ru": "ни одна нормировка не используется"},
+        {"en": "neither norm is ever used", "ru": "ни одна нормализация не используется"},
         {"en": "x + sublayer(norm(x))", "ru": "x + sublayer(norm(x))"},
     ),
     Mistake(
@@ -123,7 +123,7 @@ BLOCK_MISTAKES = (
         ),
         {
             "en": "both norms work on what the sublayers give: x + norm(sublayer(x))",
-            "ru": "обе нормировки стоят на выходах подслоёв: x + norm(sublayer(x))",
+            "ru": "обе нормализации стоят на выходах подслоёв: x + norm(sublayer(x))",
         },
         {"en": "x + sublayer(norm(x))", "ru": "x + sublayer(norm(x))"},
     ),
@@ -158,7 +158,7 @@ BLOCK_MISTAKES = (
         ),
         {
             "en": "feed comes first and attend second, each with its own norm",
-            "ru": "сначала feed, потом attend, каждый со своей нормировкой",
+            "ru": "сначала feed, потом attend, каждый со своей нормализацией",
         },
         {"en": "attend first, then feed", "ru": "сначала attend, потом feed"},
     ),
@@ -172,7 +172,7 @@ BLOCK_MISTAKES = (
         ),
         {
             "en": "attend and feed are swapped, the norms stay",
-            "ru": "attend и feed переставлены, нормировки на месте",
+            "ru": "attend и feed переставлены, нормализации на месте",
         },
         {"en": "attend(norm1(x)), feed(norm2(x))", "ru": "attend(norm1(x)), feed(norm2(x))"},
     ),
@@ -182,7 +182,7 @@ BLOCK_MISTAKES = (
         partial(mistaken_block, last=lambda y, n1, n2: n2(y)),
         {
             "en": "the result is normed once more: the stream leaves the block normalised",
-            "ru": "результат нормирован ещё раз: поток выходит из блока нормированным",
+            "ru": "результат нормализован ещё раз: поток выходит из блока нормализованным",
         },
         {"en": "return x + feed(norm2(x))", "ru": "return x + feed(norm2(x))"},
     ),
@@ -206,7 +206,7 @@ BLOCK_MISTAKES = (
         lambda: _block_in_place,
         {
             "en": "x += ... writes into the caller's tensor",
-            "ru": "x += ... пишет в тензор вызывающего",
+            "ru": "x += ... пишет в переданный тензор",
         },
         {"en": "x = x + ...", "ru": "x = x + ..."},
     ),

@@ -114,7 +114,10 @@ CAUSAL_MASK_MISTAKES = (
         "a mutation of right code",
         partial(mistaken_mask, rule=lambda i, j, offset, corner: j <= i + 2 * offset),
         {"en": "the offset is added twice", "ru": "смещение прибавлено дважды"},
-        {"en": "add it to the query's position only", "ru": "прибавьте его только к запросу"},
+        {
+            "en": "add it to the query's position only",
+            "ru": "прибавьте его только к позиции запроса",
+        },
     ),
     Mistake(
         "offset_from_corner",

@@ -46,7 +46,7 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(norm=norm_over_time),
         {
             "en": "a mean, a norm or a pooling is taken over the whole text, not over one token",
-            "ru": "среднее, нормализация или pooling берётся по всему тексту, а не по токену",
+            "ru": "среднее, нормализация или пулинг берётся по всему тексту, а не по токену",
         },
         {"en": "each token alone: dim=-1", "ru": "каждый токен отдельно: dim=-1"},
     ),
@@ -76,7 +76,7 @@ CAUSALITY_MISTAKES = (
         backwards_lm,
         {
             "en": "the text is read from its end, in both directions or in reverse",
-            "ru": "текст читается с конца: в обратном порядке",
+            "ru": "текст читается с конца: в обе стороны или в обратном порядке",
         },
         {"en": "no flip of the time axis", "ru": "не переворачивайте ось времени"},
     ),
@@ -106,9 +106,9 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(mix=with_next_token),
         {
             "en": "the target is among the inputs: what follows is added or concatenated",
-            "ru": "среди входов есть ответ: следующий токен прибавлен или приписан",
+            "ru": "среди входов есть цель: следующий токен прибавлен или приписан",
         },
-        {"en": "input ids[:, :-1], targets ids[:, 1:]", "ru": "вход ids[:, :-1], ответ ids[:, 1:]"},
+        {"en": "input ids[:, :-1], targets ids[:, 1:]", "ru": "вход ids[:, :-1], цели ids[:, 1:]"},
     ),
     Mistake(
         "logits_shifted",
@@ -118,7 +118,7 @@ CAUSALITY_MISTAKES = (
             "en": "the logits are moved one place, so that place t tells what token t + 1 gives",
             "ru": "логиты сдвинуты на одну позицию: на позиции t стоит то, что даёт токен t + 1",
         },
-        {"en": "shift the targets, not the logits", "ru": "сдвигайте ответы, а не логиты"},
+        {"en": "shift the targets, not the logits", "ru": "сдвигайте цели, а не логиты"},
     ),
     Mistake(
         "circular_convolution",
@@ -136,7 +136,7 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(mix=with_chunk_means),
         {
             "en": "every token gets a summary of its whole chunk, later tokens included",
-            "ru": "каждый токен получает сводку всего своего куска вместе с более поздними",
+            "ru": "каждый токен получает сводку всего своего куска, включая более поздние токены",
         },
         {"en": "summaries of finished chunks only", "ru": "только сводки прошлых кусков"},
     ),
@@ -186,7 +186,7 @@ CAUSALITY_MISTAKES = (
         lambda: tiny_causal_lm(norm=norm_over_items),
         {
             "en": "a batch norm in training mode: the items of the batch change one another",
-            "ru": "нормализация по пакету в режиме обучения: его элементы влияют друг на друга",
+            "ru": "нормализация по пакету в режиме обучения: элементы пакета влияют друг на друга",
         },
         {"en": "LayerNorm, or model.eval()", "ru": "LayerNorm или model.eval()"},
     ),
@@ -198,7 +198,10 @@ CAUSALITY_MISTAKES = (
             "en": "the items of a batch reach one another: a reshape, a sort, a mean over axis 0",
             "ru": "элементы пакета смешаны: reshape, сортировка или среднее по его оси",
         },
-        {"en": "keep axis 0 apart, from input to logits", "ru": "не трогайте ось 0"},
+        {
+            "en": "keep axis 0 apart, from input to logits",
+            "ru": "не трогайте ось 0 от входа до логитов",
+        },
     ),
     Mistake(
         "dropout_active",
@@ -216,7 +219,7 @@ CAUSALITY_MISTAKES = (
         remembering_lm,
         {
             "en": "a state (a cache) of the earlier call is read by the next one",
-            "ru": "состояние (кэш) прежнего вызова читает следующий",
+            "ru": "следующий вызов читает состояние (кэш), оставшееся от прежнего",
         },
         {"en": "begin every call without a state", "ru": "начинайте каждый вызов без состояния"},
     ),
@@ -226,7 +229,7 @@ CAUSALITY_MISTAKES = (
         marking_lm,
         {
             "en": "the caller's token_ids are written into",
-            "ru": "записано в token_ids вызывающего",
+            "ru": "вызов пишет в переданные token_ids",
         },
         {"en": "token_ids = token_ids.clone() first", "ru": "сначала token_ids.clone()"},
     ),

@@ -11,8 +11,9 @@ _GALLERY_TEXTS = {
     "surprise": {
         "en": "a surprise: {names}. Find out what you took for granted, then write what was "
         "measured",
-        "ru": "неожиданность: {names}. Поймите, что вы сочли само собой разумеющимся, и впишите "
-        "измеренное",
+        "ru": (
+            "неожиданность: {names}. Разберитесь, что вы приняли как должное, и впишите измеренное"
+        ),
     },
     "open": {
         "en": "write True or False for each of: {names}",

@@ -82,7 +82,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: (variance + eps).rsqrt()),
         {
             "en": "the row is divided by rsqrt, which is already one over the root",
-            "ru": "строка делится на rsqrt, а он уже единица, делённая на корень",
+            "ru": "строка делится на rsqrt, а это уже единица, делённая на корень",
         },
         {"en": "centred * (variance + eps).rsqrt()", "ru": "centred * (variance + eps).rsqrt()"},
     ),
@@ -92,7 +92,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: variance.clamp(min=eps).sqrt()),
         {
             "en": "eps is a floor under the variance, max(variance, eps), and not added to it",
-            "ru": "eps — нижняя граница дисперсии, max(variance, eps), а не слагаемое",
+            "ru": "eps — нижняя граница дисперсии, max(variance, eps), а не слагаемое",
         },
         {"en": "variance + eps", "ru": "variance + eps"},
     ),
@@ -102,7 +102,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: variance.sqrt().clamp(min=eps)),
         {
             "en": "eps is a floor under the standard deviation",
-            "ru": "eps — нижняя граница стандартного отклонения",
+            "ru": "eps — нижняя граница стандартного отклонения",
         },
         {"en": "(variance + eps).sqrt()", "ru": "(variance + eps).sqrt()"},
     ),
@@ -212,7 +212,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, affine=lambda y, gain, bias: y * (1 + gain) + bias),
         {
             "en": "the factor is 1 + gain, as in Gemma, and here gain is the factor itself",
-            "ru": "множитель 1 + gain, как в Gemma, а здесь множитель — сам gain",
+            "ru": "множитель 1 + gain, как в Gemma, а здесь множитель — сам gain",
         },
         {"en": "y * gain + bias", "ru": "y * gain + bias"},
     ),
@@ -237,7 +237,10 @@ LAYER_NORM_MISTAKES = (
             "en": "a step is computed in float16: three decimals are left",
             "ru": "один из шагов идёт в float16: от чисел остаются три знака",
         },
-        {"en": "stay in x's own dtype or a wider one", "ru": "тип x или более широкий"},
+        {
+            "en": "stay in x's own dtype or a wider one",
+            "ru": "считайте в типе x или в более точном",
+        },
     ),
     Mistake(
         "gradient_of_flat_rows",
@@ -245,7 +248,9 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: (variance.sqrt() ** 2 + eps).sqrt()),
         {
             "en": "a bare standard deviation is squared again: at 0 its gradient is NaN",
-            "ru": "голое стандартное отклонение снова возводится в квадрат: в 0 градиент NaN",
+            "ru": (
+                "стандартное отклонение без eps снова возводится в квадрат: в нуле градиент — NaN"
+            ),
         },
         {
             "en": "x.var(-1, unbiased=False), not std ** 2",
@@ -268,7 +273,7 @@ LAYER_NORM_MISTAKES = (
         lambda: _norm_writing,
         {
             "en": "x is centred and scaled in place: the residual stream of the caller changes",
-            "ru": "x центрирован и делён на месте: остаточный поток вызывающего меняется",
+            "ru": "x центрируется и делится на месте: переданный остаточный поток меняется",
         },
         {"en": "x = x - mean, not x -= mean", "ru": "x = x - mean, а не x -= mean"},
     ),

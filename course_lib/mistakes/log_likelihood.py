@@ -85,7 +85,7 @@ LOG_LIKELIHOOD_MISTAKES = (
         partial(mistaken_log_likelihood, total=lambda costs: costs.sum()),
         {
             "en": "the loss comes back: a log-likelihood is never above 0",
-            "ru": "возвращены потери: логарифм правдоподобия не бывает больше 0",
+            "ru": "возвращены потери, а логарифмическое правдоподобие не бывает больше 0",
         },
         {"en": "+ log p, no minus", "ru": "+ log p, без минуса"},
     ),

@@ -49,7 +49,7 @@ NLL_MISTAKES = (
         lambda: nll_writing_labels,
         {
             "en": "the padding of the caller's own token_ids is overwritten with -100",
-            "ru": "дополнение в token_ids вызывающего перезаписано числом -100",
+            "ru": "дополнение в переданных token_ids перезаписано числом -100",
         },
         {
             "en": "labels = token_ids.masked_fill(~valid, -100)",

@@ -155,7 +155,7 @@ PARAMETER_COUNT_MISTAKES = (
         "first_level_only",
         "a mutation of right code",
         partial(mistaken_count, tensors=_first_level),
-        {"en": "modules inside the children are left out", "ru": "внуки модуля не просмотрены"},
+        {"en": "modules inside the children are left out", "ru": "вложенные глубже не сосчитаны"},
         {"en": "module.parameters()", "ru": "module.parameters()"},
     ),
     Mistake(
@@ -181,9 +181,9 @@ PARAMETER_COUNT_MISTAKES = (
         partial(mistaken_count, kept=lambda found: [t for t in found if t.dim() > 1]),
         {
             "en": "vectors and scalars are left out: biases and the gains of norms",
-            "ru": "векторы и скаляры не сосчитаны: смещения (bias) и множители норм",
+            "ru": "векторы и скаляры не сосчитаны: смещения (bias) и множители нормализаций",
         },
-        {"en": "every Parameter counts, whatever its shape", "ru": "форма параметра неважна"},
+        {"en": "every Parameter counts, whatever its shape", "ru": "форма параметра не важна"},
     ),
     Mistake(
         "shape_summed",
@@ -281,7 +281,7 @@ PARAMETER_COUNT_MISTAKES = (
         _remembering_count,
         {
             "en": "the count of an earlier module of the same class comes back",
-            "ru": "возвращается счёт прежнего модуля того же класса",
+            "ru": "возвращается число, сосчитанное для прежнего модуля того же класса",
         },
         {"en": "count anew on every call", "ru": "считайте заново при каждом вызове"},
     ),
@@ -291,7 +291,7 @@ PARAMETER_COUNT_MISTAKES = (
         lambda: _freezing_count,
         {
             "en": "counting switches requires_grad off, and the module trains no more",
-            "ru": "счёт выключает requires_grad, и модуль больше не обучается",
+            "ru": "подсчёт выключает requires_grad, и модуль больше не обучается",
         },
         {"en": "only read the Parameters", "ru": "только читайте параметры"},
     ),

@@ -64,7 +64,10 @@ PERPLEXITY_MISTAKES = (
             "depends on the batch",
             "ru": "у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
         },
-        {"en": "one mean over all tokens, then exp", "ru": "одно среднее по токенам, потом exp"},
+        {
+            "en": "one mean over all tokens, then exp",
+            "ru": "одно среднее по всем токенам, потом exp",
+        },
     ),
     Mistake(
         "two_to_the_nats",

@@ -97,7 +97,7 @@ POSITION_MISTAKES = (
         ),
         {
             "en": "the table comes in sixteen bits: two or three decimals are left",
-            "ru": "таблица в шестнадцати битах: от чисел остаются два-три знака",
+            "ru": "таблица в 16 битах: от чисел остаются два-три знака",
         },
         {"en": "float32 or float64", "ru": "float32 или float64"},
     ),
@@ -107,7 +107,7 @@ POSITION_MISTAKES = (
         partial(mistaken_encoding, count=lambda positions: positions.bfloat16()),
         {
             "en": "positions are counted in bfloat16: beyond 256 neighbours become the same",
-            "ru": "позиции считаются в bfloat16: дальше 256 соседние совпадают",
+            "ru": "позиции считаются в bfloat16: после 256 соседние совпадают",
         },
         {
             "en": "arange(length, dtype=torch.float64)",
@@ -120,7 +120,7 @@ POSITION_MISTAKES = (
         partial(mistaken_encoding, count=lambda positions: positions.half()),
         {
             "en": "positions are counted in float16: beyond 2048 neighbours become the same",
-            "ru": "позиции считаются в float16: дальше 2048 соседние совпадают",
+            "ru": "позиции считаются в float16: после 2048 соседние совпадают",
         },
         {
             "en": "arange(length, dtype=torch.float64)",
@@ -137,7 +137,7 @@ POSITION_MISTAKES = (
         },
         {
             "en": "compute angles in float64, cast last",
-            "ru": "углы — в float64, приведение в конце",
+            "ru": "углы — в float64, приведение в конце",
         },
     ),
     Mistake(
@@ -150,7 +150,7 @@ POSITION_MISTAKES = (
         },
         {
             "en": "compute angles in float64, cast last",
-            "ru": "углы — в float64, приведение в конце",
+            "ru": "углы — в float64, приведение в конце",
         },
     ),
     Mistake(
@@ -225,7 +225,10 @@ POSITION_MISTAKES = (
             "en": "the table is stored by d_model, and a later call with another base gets it",
             "ru": "таблица хранится по d_model, и вызов с другим base получает её же",
         },
-        {"en": "store by (d_model, base), or not at all", "ru": "храните по (d_model, base)"},
+        {
+            "en": "store by (d_model, base), or not at all",
+            "ru": "храните по (d_model, base) или не храните вовсе",
+        },
     ),
     Mistake(
         "encoding_shared",

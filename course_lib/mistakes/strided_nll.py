@@ -282,7 +282,7 @@ STRIDED_NLL_MISTAKES = (
             "ru": "окна отдельные, и учтена лишь вторая половина каждого: половина текста "
             "пропущена",
         },
-        {"en": "count every token after the last end", "ru": "считайте все токены после конца"},
+        {"en": "count every token after the last end", "ru": "считайте все новые токены"},
     ),
     Mistake(
         "stride_tokens_each",
@@ -294,6 +294,6 @@ STRIDED_NLL_MISTAKES = (
             "ru": "каждое окно считает последние stride токенов: начало текста потеряно, конец "
             "учтён дважды",
         },
-        {"en": "count the tokens after the last end", "ru": "считайте токены после конца окна"},
+        {"en": "count the tokens after the last end", "ru": "считайте только новые токены"},
     ),
 )

@@ -168,7 +168,7 @@ TYING_MISTAKES = (
         {
             "en": "two Parameters over one memory: each has its gradient and its optimiser state, "
             "and one matrix takes two steps",
-            "ru": "два параметра на одной памяти: у каждого свой градиент и состояние "
+            "ru": "два параметра в одной памяти: у каждого свой градиент и состояние "
             "оптимизатора, и матрица делает два шага",
         },
         {"en": "head.weight = embedding.weight", "ru": "head.weight = embedding.weight"},
@@ -196,7 +196,7 @@ TYING_MISTAKES = (
         lambda: mistaken_tying(_tie_transposed),
         {
             "en": "the head gets a transposed view; nn.Linear keeps [out, in] already",
-            "ru": "голове дан транспонированный вид, а nn.Linear и так хранит [out, in]",
+            "ru": "head получает транспонированный view, а nn.Linear и так хранит [out, in]",
         },
         {
             "en": "head.weight = embedding.weight, no .T",
@@ -209,7 +209,7 @@ TYING_MISTAKES = (
         lambda: mistaken_tying(_tie_by_head(Tensor.detach)),
         {
             "en": "the head reads a detached weight: what it learns is lost",
-            "ru": "голова читает отсоединённый вес, и её градиент потерян",
+            "ru": "head читает отсоединённый вес: то, чему она учится, теряется",
         },
         {"en": "the Parameter itself, no detach()", "ru": "сам параметр, без detach()"},
     ),
@@ -219,7 +219,7 @@ TYING_MISTAKES = (
         lambda: mistaken_tying(_tie_by_head(Tensor.clone)),
         {
             "en": "the head makes a copy each time it is used: it holds no Parameter",
-            "ru": "голова при каждом обращении делает копию: параметра у неё нет",
+            "ru": "head при каждом обращении делает копию: параметра в ней нет",
         },
         {"en": "the Parameter itself, no clone()", "ru": "сам параметр, без clone()"},
     ),
@@ -229,7 +229,7 @@ TYING_MISTAKES = (
         lambda: mistaken_tying(_tie_synced),
         {
             "en": "the head's own Parameter is overwritten by the embedding: its gradient is lost",
-            "ru": "свой параметр головы перезаписывается эмбеддингом: его градиент потерян",
+            "ru": "собственный параметр head перезаписывается эмбеддингом: его градиент потерян",
         },
         {"en": "head.weight = embedding.weight", "ru": "head.weight = embedding.weight"},
     ),
@@ -294,6 +294,6 @@ TYING_MISTAKES = (
             "en": "all modules of a size share one Parameter",
             "ru": "у всех модулей одного размера общий параметр",
         },
-        {"en": "make a new Parameter in every build", "ru": "каждый вызов создаёт новый параметр"},
+        {"en": "make a new Parameter in every build", "ru": "создавайте параметр в каждом вызове"},
     ),
 )
