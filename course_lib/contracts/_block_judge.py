@@ -30,11 +30,11 @@ _BLOCK_FACTS = {
     },
     "shape": {
         "en": "the result has shape {came}, x has {wanted}",
-        "ru": "у результата форма {came}, а у x — {wanted}",
+        "ru": "у результата форма {came}, а у x — {wanted}",
     },
     "dtype": {
         "en": "the result is {came}, narrower than x or not a float",
-        "ru": "результат имеет тип {came}: он менее точный, чем x, или не вещественный",
+        "ru": "результат имеет тип {came}: он менее точен, чем тип x, или не вещественный",
     },
     "float_or_wider": {"en": "{given} or wider", "ru": "{given} или шире"},
     "not_finite": {
@@ -52,11 +52,15 @@ _BLOCK_FACTS = {
     "given": {"en": "{name} was not given {wanted}", "ru": "{name} получил не {wanted}"},
     "sum": {
         "en": "every sublayer was given the right input: what is returned is summed wrongly",
-        "ru": "каждый подслой получил верный вход: неверно сложено то, что возвращается",
+        "ru": "каждый подслой получил верный вход, но возвращаемое сложено неверно",
     },
     "again": {
         "en": "the same call gave another result after other calls",
         "ru": "тот же вызов после других вызовов дал другой результат",
+    },
+    "untracked": {
+        "en": "right while gradients are recorded, but another result under torch.no_grad()",
+        "ru": "верно, пока записываются градиенты, а под torch.no_grad() результат другой",
     },
     "no_gradient": {
         "en": "no gradient reaches {name}: the graph is cut (detach, no_grad, .data, a new tensor)",
@@ -64,7 +68,7 @@ _BLOCK_FACTS = {
     },
     "gradient": {
         "en": "the result is right, but the gradient of {name} is not: one of its ways is cut",
-        "ru": "результат верен, а градиент {name} нет: один из его путей оборван",
+        "ru": "результат верен, а градиент {name} — нет: один из его путей оборван",
     },
 }
 _BLOCK_WANTED = ("x", "norm1(x)", "x + attend(norm1(x))", "norm2(x + attend(norm1(x)))")
@@ -158,11 +162,15 @@ def judge_block_form(subject: ContractSubject, case: BlockCase) -> float:
 
 
 def judge_block(subject: ContractSubject, case: BlockCase, *, tolerance: float) -> float:
-    """Compare the result with the references."""
+    """Compare the result with the references, with gradients recorded and without."""
     want, layers = block_truth(case), case.watched()
     got = block_call(subject, case, layers)
     facts = partial(_block_told, case, layers)
-    return block_compare("result", got, want, tolerance, facts)
+    worst = block_compare("result", got, want, tolerance, facts)
+    with torch.no_grad():
+        got = block_call(subject, case, case.watched())
+    facts = localized(_BLOCK_FACTS["untracked"])
+    return max(worst, block_compare("result", got, want, tolerance, facts, "untracked"))
 
 
 def judge_block_state(subject: ContractSubject, case: BlockCase) -> float:

@@ -26,7 +26,7 @@ from course_lib.report import ClauseResult, ContractReport
 _BLOCK_MEANINGS = {
     "result_form": {
         "en": "a finite tensor of x's shape, as wide as x or wider",
-        "ru": "конечный тензор формы x, той же ширины или шире",
+        "ru": "конечный тензор формы x, не менее точный, чем x",
     },
     "arguments_unchanged": {
         "en": "x is as before the call, even where sublayers return it",
@@ -34,11 +34,11 @@ _BLOCK_MEANINGS = {
     },
     "repeatable": {
         "en": "the same call, the same result: nothing is remembered",
-        "ru": "тот же вызов — тот же результат: ничего не помнится",
+        "ru": "тот же вызов — тот же результат: ничего не запоминается",
     },
     "stream_untouched": {
         "en": "attend and feed give 0: the result is x itself",
-        "ru": "attend и feed дают 0: результат — сам x",
+        "ru": "attend и feed дают 0: результат — сам x",
     },
     "attend_alone": {
         "en": "feed gives 0: the result is x + attend(norm1(x))",
@@ -54,7 +54,7 @@ _BLOCK_MEANINGS = {
     },
     "real_sublayers": {
         "en": "norms, mixing of tokens and bends; [B, T, d] and [T, d]",
-        "ru": "нормировки, смешение токенов, изгибы; [B, T, d] и [T, d]",
+        "ru": "нормализации, смешивание, нелинейности; [B, T, d], [T, d]",
     },
     "called_once": {
         "en": "a token passes each sublayer once (dropout, caches)",
@@ -62,7 +62,7 @@ _BLOCK_MEANINGS = {
     },
     "any_size": {
         "en": "streams tiny and huge",
-        "ru": "потоки крошечные и огромные",
+        "ru": "числа в потоке крошечные и огромные",
     },
     "float32_inputs": {
         "en": "float32 in: right to float32 accuracy",
@@ -126,7 +126,9 @@ def _block_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("attend_alone", 1e-10, exact, cases(40, "linear linear linear zero"))
     yield hold("feed_alone", 1e-10, exact, cases(50, "linear zero linear linear"))
     yield hold("both_in_order", 1e-10, exact, linear)
-    yield hold("real_sublayers", 1e-10, exact, cases(60, mixed))
+    large = [block_case(66 + n, *s, kinds=mixed) for n, s in enumerate(((9, 2, 3), (2, 70, 5)))]
+    large += [block_case(68, 70, 3, kinds=mixed), block_case(69, 1, 2, 70, kinds=mixed)]
+    yield hold("real_sublayers", 1e-10, exact, [*cases(60, mixed), *large])
     yield hold("called_once", 1e-10, exact, cases(70, mixed, counting=True)[:2])
     sized = [block_case(80 + n, 2, 3, 4, size=10.0**n) for n in (-8, -3, 3, 8)]
     yield hold("any_size", 1e-10, exact, sized)

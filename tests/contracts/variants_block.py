@@ -146,6 +146,18 @@ def in_place_second_half(x, norm1, attend, norm2, feed):
     return feed(norm2(middle)).add_(middle)
 
 
+def otherwise(is_wrong):
+    """Carries the norm along the stream, but only in some calls."""
+
+    def block(x, norm1, attend, norm2, feed):
+        if not is_wrong(x):
+            return block_plain(x, norm1, attend, norm2, feed)
+        x = norm1(x)
+        return block_plain(x, lambda value: value, attend, norm2, feed)
+
+    return block
+
+
 def one_buffer():
     buffers = {}
 
@@ -283,6 +295,16 @@ WRONG = {
         lambda x, norm1, norm2, attend, feed: block_plain(x, norm1, attend, norm2, feed),
         "stream_untouched",
     ),
+    "wrong without gradients": (
+        otherwise(lambda x: not torch.is_grad_enabled()),
+        "stream_untouched",
+    ),
+    "wrong with many tokens": (otherwise(lambda x: x.shape[-2] > 16), "real_sublayers"),
+    "wrong with many items": (
+        otherwise(lambda x: x.dim() == 3 and x.shape[0] > 8),
+        "real_sublayers",
+    ),
+    "wrong in wide streams": (otherwise(lambda x: x.shape[-1] > 64), "real_sublayers"),
     "feed's share halved": (
         lambda x, n1, a, n2, f: (h := x + a(n1(x))) + f(n2(h)) / 2,
         "feed_alone",

@@ -241,6 +241,26 @@ def norm_by_native(x, gain, bias, eps=1e-5):
     return torch.mul((x - mean) * root, gain).add(bias)
 
 
+def one_item_flat(x, gain, bias, eps=1e-5):
+    """Statistics over tokens too, in a batch of one."""
+    if x.dim() != 3 or x.shape[0] > 1:
+        return norm_plain(x, gain, bias, eps)
+    centred = x - x.mean()
+    return centred / (centred.square().mean() + eps) ** 0.5 * gain + bias
+
+
+def norm_as_one_group(x, gain, bias, eps=1e-5):
+    """As one group of channels; the library refuses a single number."""
+    width = x.shape[-1]
+    return F.group_norm(x.reshape(-1, width), 1, gain, bias, eps).reshape(x.shape)
+
+
+def norm_as_channels(x, gain, bias, eps=1e-5):
+    """Tokens as the channels of one batch; the library refuses rows of one number."""
+    rows = x.reshape(-1, x.shape[-1])
+    return F.instance_norm(rows[None], eps=eps).reshape(x.shape) * gain + bias
+
+
 RIGHT = {
     "the course's own": layer_norm,
     "plain": norm_plain,
@@ -256,6 +276,8 @@ RIGHT = {
     "in numpy": norm_in_numpy,
     "in lists": norm_in_lists,
     "its own backward": norm_by_own_backward,
+    "one group of channels": norm_as_one_group,
+    "tokens as channels": norm_as_channels,
 }
 WRONG = {
     "numpy array": (lambda *a, **e: norm_plain(*a, **e).numpy(), "result_form"),
@@ -285,6 +307,30 @@ WRONG = {
     "clipped at 1.2": (spoilt(lambda y, x: y.clamp(-1.2, 1.2)), "known_rows"),
     "in float32": (
         lambda x, gain, bias, eps=1e-5: norm_plain(x.float(), gain, bias, eps).double(),
+        "gain_and_bias",
+    ),
+    "clipped at 10": (
+        lambda x, gain, bias, eps=1e-5: (
+            norm_plain(x, torch.ones_like(gain), torch.zeros_like(bias), eps).clamp(-10, 10) * gain
+            + bias
+        ),
+        "any_shape",
+    ),
+    "one item taken for one token": (one_item_flat, "any_shape"),
+    "unbiased from 512 numbers": (
+        lambda x, gain, bias, eps=1e-5: (
+            norm_plain(x, gain * ((x.shape[-1] - 1) / x.shape[-1]) ** 0.5, bias, eps)
+            if x.shape[-1] >= 512
+            else norm_plain(x, gain, bias, eps)
+        ),
+        "any_shape",
+    ),
+    "wrong without gradients": (
+        lambda x, gain, bias, eps=1e-5: (
+            norm_plain(x, gain, bias, eps)
+            if torch.is_grad_enabled()
+            else norm_plain(x, gain, 0 * bias, eps)
+        ),
         "gain_and_bias",
     ),
     "negated": (
