@@ -51,7 +51,7 @@ ATTENTION_FACTS = {
     },
     "scores_ratio": {
         "en": "every score is {ratio:.4g} times the right one (d_k = {d_k}, √d_k = {root:.4g})",
-        "ru": "каждая оценка равна верной, умноженной на {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})",
+        "ru": "у каждой оценки лишний множитель {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})",
     },
     "scores_unmasked": {
         "en": "the score of a hidden key is still its q·k / √d_k: it was not masked",

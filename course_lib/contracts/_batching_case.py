@@ -24,11 +24,11 @@ _BATCHING_FACTS = {
     },
     "shorter": {
         "en": "just the shorter prompts",
-        "ru": "как раз более короткие затравки",
+        "ru": "это как раз более короткие затравки",
     },
     "longer": {
         "en": "just the longer prompts",
-        "ru": "как раз более длинные затравки",
+        "ru": "это как раз более длинные затравки",
     },
     "another prompt": {
         "en": "row {row} is what another prompt of the batch gives",

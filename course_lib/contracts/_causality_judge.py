@@ -34,7 +34,7 @@ _CAUSALITY_FACTS = {
     },
     "not_finite": {
         "en": "not finite: {came} of {wanted} logits, the first at {place}",
-        "ru": "не конечны {came} из {wanted} логитов, первый на позиции {place}",
+        "ru": "NaN или бесконечности: {came} из {wanted} логитов, первый — {place}",
     },
     "finite": {"en": "all finite", "ru": "все конечны"},
     "equal": {"en": "equal", "ru": "равны"},
@@ -220,6 +220,12 @@ def judge_unmoved(subject: ContractSubject, case: CausalityCase) -> float:
     if len(changed) > 1:
         raise _logits_breach("futures", apart, after, before, **values)
     raise _logits_breach("future", apart, after, before, steps=changed[0] - place, **values)
+
+
+def judge_unmoved_tracked(subject: ContractSubject, case: CausalityCase) -> float:
+    """The same while gradients are recorded, as they are in an ordinary call."""
+    with torch.enable_grad():
+        return judge_unmoved(subject, case)
 
 
 def judge_item_alone(subject: ContractSubject, case: CausalityCase) -> float:

@@ -97,7 +97,7 @@ def _influence(model: Callable[..., Any], texts: CausalityTexts, least: int) -> 
 
 def _pattern_of_places(model: Callable[..., Any], size: int, length: int) -> str | list:
     """Which later tokens are read, in words where there are words for it."""
-    texts, least = _pattern_texts(size, length, 7), _least_id(size)
+    texts, least = _pattern_texts(size, length, 8), _least_id(size)
     moves = _influence(model, texts, least)
     future = sorted((i, j) for i, j in moves.nonzero().tolist() if j > i)
     if not future:
@@ -116,8 +116,8 @@ def _named_pattern(future: list[tuple[int, int]], length: int) -> str:
         blocks = [(i, j) for i, j in pairs if i // chunk == j // chunk]
         shapes = {
             "near": [(i, j) for i, j in pairs if j - i <= reach],
-            "chunks": blocks,
-            "whole chunks": [pair for pair in blocks if pair[1] < whole],
+            "chunks": blocks if length >= chunk + 2 else [],  # one chunk may be a prefix
+            "whole chunks": [pair for pair in blocks if pair[1] < whole >= 2 * chunk],
             "end": [pair for pair in pairs if pair[1] >= length - reach],
             "circle": [(i, j) for i, j in pairs if (i - j) % length <= reach],
         }
@@ -140,7 +140,25 @@ def _pattern_of_lengths(model: Callable[..., Any], size: int, length: int) -> st
     first = leaks.index(True) if True in leaks else 0
     if all(leaks) or not any(leaks):
         return "every length" if leaks[-1] else "causal"
-    return "long texts only" if all(leaks[first:]) else str(leaks)
+    if all(leaks[first:]) and _is_open_from_somewhere(model, texts, least):
+        return "long texts only"
+    return str(leaks)
+
+
+def _is_open_from_somewhere(model: Callable[..., Any], texts: CausalityTexts, least: int) -> bool:
+    """Whether all tokens from some place on are read from before it, as beyond a mask's end."""
+    text = texts.text(texts.length, least=least)
+    base = model(ids_for(model, (text,))).detach().clone()
+    moved = {
+        place: _moved(
+            model, base, (texts.changed_at(text, place, texts.other(text[place], least=least)),)
+        )[0]
+        for place in texts.places(texts.length, most=16)
+    }
+    read = [place for place in moved if moved[place][0]]
+    begin = min(read, default=texts.length)
+    alike = read == [place for place in moved if place >= begin]
+    return alike and bool(moved[begin][begin - 1]) and (begin == 1 or len(read) > 1)
 
 
 def _text_leaks(model: Callable[..., Any], texts: CausalityTexts, length: int, least: int) -> bool:

@@ -28,7 +28,7 @@ _LIKELIHOOD_FACTS = {
         "ru": "результат {came}, хотя верный конечен: {want}",
     },
     "finite": {"en": "a finite number", "ru": "конечное число"},
-    "unchanged": {"en": "arguments unchanged", "ru": "аргументы целы"},
+    "unchanged": {"en": "arguments unchanged", "ru": "аргументы не изменены"},
     "off": {
         "en": "predicted tokens: {count}; the right answer is {want}",
         "ru": "предсказанных токенов: {count}; верный ответ {want}",

@@ -23,7 +23,7 @@ _LOGIT_TEXTS = {
     },
     "not_finite": {
         "en": "{count} of {size} logits are NaN or infinite",
-        "ru": "NaN или бесконечность: {count} из {size} логитов",
+        "ru": "NaN или бесконечности: {count} из {size} логитов",
     },
     "finite": {"en": "finite numbers", "ru": "конечные числа"},
 }

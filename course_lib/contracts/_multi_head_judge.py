@@ -27,7 +27,7 @@ _HEADS_FACTS = {
     },
     "not_finite": {
         "en": "rows {rows} of item {item} are not finite",
-        "ru": "строки {rows} элемента {item} не конечны",
+        "ru": "в строках {rows} элемента {item} есть NaN или бесконечности",
     },
     "changed_argument": {"en": "{name} changed", "ru": "изменён {name}"},
     "unchanged": {"en": "nothing changed", "ru": "без изменений"},

@@ -48,7 +48,7 @@ _STRIDED_FACTS = {
         "en": "another score gives 1 nat to each token of the same ids, and the result is {fresh}",
         "ru": "другая score даёт каждому токену тех же ids по 1 нату, а результат {fresh}",
     },
-    "unchanged": {"en": "ids unchanged", "ru": "ids целы"},
+    "unchanged": {"en": "ids unchanged", "ru": "ids не изменены"},
     "changed": {"en": "the function writes into ids", "ru": "функция пишет в ids"},
     "remembered": {
         "en": "the same call gave {first} before another call and {again} after it",

@@ -73,7 +73,7 @@ _MASK_FACTS = {
         "en": "the mask has shape {came}, the call asks for {wanted}",
         "ru": "у маски форма {came}, а вызов требует {wanted}",
     },
-    "wrong": {"en": "{count} of {size} entries", "ru": "{count} из {size} элементов"},
+    "wrong": {"en": "{count} of {size} entries", "ru": "элементов: {count} из {size}"},
     "count": {
         "en": "{came} True where {wanted} are right",
         "ru": "значений True {came}, а верно {wanted}",

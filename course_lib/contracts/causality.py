@@ -27,6 +27,7 @@ from course_lib.contracts._causality_judge import (
     judge_repeated,
     judge_same_ids,
     judge_unmoved,
+    judge_unmoved_tracked,
     judge_unremembered,
     measured_effects,
 )
@@ -157,7 +158,7 @@ def _causality_clauses(subject: ContractSubject, texts: CausalityTexts) -> Itera
     yield hold("item_alone", loose, judge_item_alone, list(_causality_batches(texts))[:3])
     yield hold("later_token", allowed, judge_unmoved, _causality_changes(texts))
     yield hold("every_token", allowed, judge_unmoved, _causality_replacements(texts))
-    yield hold("every_length", allowed, judge_unmoved, _causality_lengths(texts))
+    yield hold("every_length", allowed, judge_unmoved_tracked, _causality_lengths(texts))
 
 
 def _causality_forms(texts: CausalityTexts) -> Iterator[CausalityCase]:

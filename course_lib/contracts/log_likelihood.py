@@ -64,7 +64,7 @@ _LOG_LIKELIHOOD_MEANINGS = {
     },
     "independent_results": {
         "en": "the same call, the same result; arguments unchanged",
-        "ru": "тот же вызов — тот же результат; аргументы целы",
+        "ru": "тот же вызов — тот же результат; аргументы не изменены",
     },
 }
 

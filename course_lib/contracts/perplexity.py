@@ -32,7 +32,7 @@ _PERPLEXITY_MEANINGS = {
     },
     "extreme_logits": {
         "en": "up to exp(300), and logits of 10000: exact and finite",
-        "ru": "вплоть до exp(300) и логитов 10000: точна, не бесконечна",
+        "ru": "до exp(300) и с логитами 10000: перплексия точна и конечна",
     },
 }
 

@@ -57,7 +57,7 @@ _STRIDED_MEANINGS = {
     },
     "independent_results": {
         "en": "the same call, the same result; ids unchanged",
-        "ru": "тот же вызов — тот же результат; ids целы",
+        "ru": "тот же вызов — тот же результат; ids не изменены",
     },
 }
 

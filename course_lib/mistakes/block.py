@@ -136,7 +136,10 @@ BLOCK_MISTAKES = (
             second=lambda h, x, n1, a, n2, f: h + f(n1(h)),
         ),
         {"en": "norm1 and norm2 are swapped", "ru": "norm1 и norm2 переставлены"},
-        {"en": "norm1 before attend, norm2 before feed", "ru": "norm1 к attend, norm2 к feed"},
+        {
+            "en": "norm1 before attend, norm2 before feed",
+            "ru": ("norm1 перед attend, norm2 перед feed"),
+        },
     ),
     Mistake(
         "norm2_used_twice",

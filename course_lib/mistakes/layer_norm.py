@@ -139,7 +139,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, choose=lambda eps: 1e-5),
         {
             "en": "eps is always 1e-5, whatever the caller passes",
-            "ru": "eps всегда 1e-5, что бы ни передал вызывающий",
+            "ru": "eps всегда 1e-5, какой бы ни передали",
         },
         {"en": "variance + eps", "ru": "variance + eps"},
     ),
@@ -248,9 +248,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: (variance.sqrt() ** 2 + eps).sqrt()),
         {
             "en": "a bare standard deviation is squared again: at 0 its gradient is NaN",
-            "ru": (
-                "стандартное отклонение без eps снова возводится в квадрат: в нуле градиент — NaN"
-            ),
+            "ru": "стандартное отклонение без eps снова возводится в квадрат: в нуле градиент — NaN",
         },
         {
             "en": "x.var(-1, unbiased=False), not std ** 2",
