@@ -248,7 +248,7 @@ LAYER_NORM_MISTAKES = (
         partial(mistaken_norm, root=lambda variance, eps: (variance.sqrt() ** 2 + eps).sqrt()),
         {
             "en": "a bare standard deviation is squared again: at 0 its gradient is NaN",
-            "ru": "стандартное отклонение без eps снова возводится в квадрат: в нуле градиент — NaN",
+            "ru": "стандартное отклонение без eps снова возводят в квадрат: в нуле градиент — NaN",
         },
         {
             "en": "x.var(-1, unbiased=False), not std ** 2",

@@ -155,7 +155,7 @@ PARAMETER_COUNT_MISTAKES = (
         "first_level_only",
         "a mutation of right code",
         partial(mistaken_count, tensors=_first_level),
-        {"en": "modules inside the children are left out", "ru": "вложенные глубже не сосчитаны"},
+        {"en": "modules inside the children are left out", "ru": "модули ещё глубже не сосчитаны"},
         {"en": "module.parameters()", "ru": "module.parameters()"},
     ),
     Mistake(
