@@ -202,7 +202,7 @@ ATTENTION_STATE_MISTAKES = (
             "ru": "случайные числа меняют результат каждого вызова — как dropout, который не "
             "выключает eval()",
         },
-        {"en": "no dropout here, or only if training", "ru": "dropout — только при обучении"},
+        {"en": "no dropout here, or only if training", "ru": "dropout — только при обучении"},
     ),
     Mistake(
         "random_while_training",
