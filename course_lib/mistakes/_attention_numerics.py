@@ -245,6 +245,6 @@ ATTENTION_NUMERIC_MISTAKES = (
             "en": "exp overflows behind a where: output right, gradient 0 · inf = NaN",
             "ru": "exp переполняется под where: выход верен, а градиент — 0 · inf = NaN",
         },
-        {"en": "mask the scores before exp, not after", "ru": "маска — до exp, а не после"},
+        {"en": "mask the scores before exp, not after", "ru": "маска — до exp, а не после"},
     ),
 )

@@ -52,7 +52,7 @@ CAUSAL_MASK_MISTAKES = (
             "en": "queries and keys are swapped, so that a token reads the future",
             "ru": "запросы и ключи переставлены, и токен читает будущее",
         },
-        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
+        {"en": "tril, not triu: rows are queries", "ru": "tril, а не triu: строки — запросы"},
     ),
     Mistake(
         "blind_to_itself",
