@@ -123,7 +123,7 @@ ATTENTION_MASK_MISTAKES = (
             "en": "queries and keys are swapped in the mask",
             "ru": "запросы и ключи в маске переставлены",
         },
-        {"en": "rows are queries, columns are keys", "ru": "строки — запросы, столбцы — ключи"},
+        {"en": "rows are queries, columns are keys", "ru": "строки — запросы, столбцы — ключи"},
     ),
     Mistake(
         "mask_added_as_0_and_1",
