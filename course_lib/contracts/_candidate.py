@@ -247,8 +247,7 @@ def hold_clause(
 
 def named_by(subject: ContractSubject) -> Diagnosis:
     """Which catalogued mistakes the candidate equals."""
-    named = subject.explain(subject)
-    return Diagnosis((), named) if isinstance(named, str) else named  # SHIM until all are moved
+    return subject.explain(subject)
 
 
 def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:

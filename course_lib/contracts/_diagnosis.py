@@ -37,10 +37,27 @@ _DIAGNOSIS_TEXTS = {
 
 
 class Diagnosis(NamedTuple):
-    """The names of the catalogued mistakes that a candidate equals, and the words for them."""
+    """The catalogued mistakes that a candidate equals, each with what links it to those before.
 
-    names: tuple[str, ...] = ()
-    text: str = ""
+    `more` says that there are wrong answers that none of them gives. The words are made when they
+    are asked for, in the language of that moment.
+    """
+
+    linked: tuple[tuple[str, Mistake], ...] = ()
+    more: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the mistakes."""
+        return tuple(mistake.name for _, mistake in self.linked)
+
+    @property
+    def text(self) -> str:
+        """The mistakes and their fixes in words; empty if there are none."""
+        told = [
+            localized(_DIAGNOSIS_TEXTS[link], told=mistake.told()) for link, mistake in self.linked
+        ]
+        return "".join(told) + (localized(_DIAGNOSIS_TEXTS["more"]) if self.more else "")
 
 
 class Probe(NamedTuple):
@@ -88,12 +105,18 @@ def diagnose(
     if wrong & core <= explained:
         return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
     ordinary = _suspicions(answers, right, given, core)
+    if not wrong & core <= frozenset().union(*(each.shows for each in ordinary)):
+        ordinary = []  # what else is wrong in ordinary calls may be the reason for these too
     if not ordinary:
         seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
         pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
         ordinary = pairs if len(pairs) <= 3 else []
     told = [each.mistakes for each in ordinary]
-    special = [each for each in everywhere if each.mistakes not in told]
+    special = [
+        each
+        for each in everywhere
+        if each.mistakes not in told and (ordinary or not each.shows & core)
+    ]
     key = "core" if ordinary else "everywhere"
     return _diagnosis_in_words([*ordinary, *special], wrong, core, key)
 
@@ -176,16 +199,14 @@ def _diagnosis_in_words(
         groups = ordinary or first
     if not 0 < len(groups) <= 3 or any(len(group) > 3 for group in groups.values()):
         return Diagnosis()
-    names, text = [], ""
+    linked: list[tuple[str, Mistake]] = []
     for group in groups.values():
         for place, suspicion in enumerate(group):
             for mistake in suspicion.mistakes:
                 link = "or" if place and mistake is suspicion.mistakes[0] else "and"
-                text += localized(_DIAGNOSIS_TEXTS[link if text else key], told=mistake.told())
-                names.append(mistake.name)
+                linked.append((link if linked else key, mistake))
     explained = frozenset().union(*groups)
-    text += "" if wrong <= explained else localized(_DIAGNOSIS_TEXTS["more"])
-    return Diagnosis(tuple(names), text)
+    return Diagnosis(tuple(linked), not wrong <= explained)
 
 
 def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:

@@ -20,9 +20,11 @@ import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
+from unittest import mock
 
 from course_lib import text
-from course_lib.contracts import ContractReport, ContractViolation
+from course_lib.contracts import ContractReport, ContractViolation, _candidate
+from course_lib.contracts._diagnosis import Diagnosis
 
 HERE = __package__
 
@@ -86,12 +88,25 @@ class Verdict(NamedTuple):
 
 @functools.cache
 def verdict(contract: str, kind: str, name: str, language: str = "en") -> Verdict:
-    """Hold one variant to its contract, once for all who ask."""
+    """Hold one variant to its contract, once for all who ask.
+
+    What it is diagnosed as is found once; another language only says it again.
+    """
     before, text.LANGUAGE = text.LANGUAGE, language
+    found = DIAGNOSES.get((contract, kind, name))
+    named_by = _candidate.named_by
+
+    def remembered(subject: Any) -> Diagnosis:
+        return DIAGNOSES.setdefault((contract, kind, name), found or named_by(subject))
+
     try:
-        report = trials()[contract].CHECK(_find(contract, kind, name))
+        with mock.patch.object(_candidate, "named_by", remembered):
+            report = trials()[contract].CHECK(_find(contract, kind, name))
         return Verdict(report, None, str(report))
     except ContractViolation as violation:
         return Verdict(None, violation.with_traceback(None), str(violation))
     finally:
         text.LANGUAGE = before
+
+
+DIAGNOSES: dict[tuple[str, str, str], Diagnosis] = {}
