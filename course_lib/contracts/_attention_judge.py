@@ -15,7 +15,12 @@ from course_lib.contracts._attention_facts import (
     attention_range_facts,
     attention_sum_facts,
 )
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+)
 from course_lib.report import Mismatch
 from course_lib.text import localized
 
@@ -71,8 +76,8 @@ def attention_finite(fields: dict[str, Tensor], case: AttentionCase) -> None:
             raise Breach(
                 "not finite",
                 str(got),
-                "finite",
-                mismatches=(Mismatch(name, index, got, "finite"),),
+                finite_wanted(),
+                mismatches=(Mismatch(name, index, got, finite_wanted()),),
                 facts=text + attention_range_facts(case),
             )
 

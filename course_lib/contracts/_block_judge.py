@@ -19,7 +19,12 @@ from course_lib.contracts._block_case import (
     block_inputs,
     block_truth,
 )
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+)
 from course_lib.report import Mismatch
 from course_lib.text import localized
 
@@ -103,8 +108,8 @@ def block_call(subject: ContractSubject, case: BlockCase, layers: list[BlockWatc
         raise Breach(
             "not finite",
             str(got),
-            "finite",
-            mismatches=(Mismatch("result", place, got, "finite"),),
+            finite_wanted(),
+            mismatches=(Mismatch("result", place, got, finite_wanted()),),
             facts=localized(_BLOCK_FACTS["not_finite"], count=count, size=result.numel()),
             clause="result_form",
         )

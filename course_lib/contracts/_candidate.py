@@ -20,6 +20,7 @@ from course_lib.text import localized
 
 _CANDIDATE_TEXTS = {
     "all": {"en": "all", "ru": "все"},
+    "finite": {"en": "finite", "ru": "конечное число"},
     "no_error": {"en": "no error", "ru": "без ошибки"},
     "returned": {"en": "no error, a result", "ru": "не ошибка, а результат"},
     "raised": {"en": "it raised {error}: {message}", "ru": "возникла ошибка {error}: {message}"},
@@ -203,6 +204,11 @@ def is_forward_only(candidate: Callable[..., Any], *args: Any, **kwargs: Any) ->
     parts = [result, *getattr(result, "__dict__", {}).values()]
     connected = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
     return not connected and exported.count >= sum(tensor.numel() for tensor in tensors)
+
+
+def finite_wanted() -> str:
+    """What should have come in the place of NaN or infinity."""
+    return localized(_CANDIDATE_TEXTS["finite"])
 
 
 def hold_clause(

@@ -8,7 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+)
 from course_lib.contracts._layer_norm_case import (
     NormCase,
     norm_case,
@@ -139,11 +144,9 @@ def norm_finite(name: str, value: Tensor, clause: str = "", fact: str = "") -> T
     place, count = tuple((~fine).nonzero()[0].tolist()), int((~fine).sum())
     text = localized(_NORM_FACTS["not_finite"], count=count, size=value.numel())
     facts = "; ".join([text, localized(_NORM_FACTS[fact])] if fact else [text])
-    got = value[place].item()
-    mismatches = (Mismatch(name, place, got, "finite"),)
-    raise Breach(
-        "not finite", str(got), "finite", mismatches=mismatches, facts=facts, clause=clause
-    )
+    got, wanted = value[place].item(), finite_wanted()
+    places = (Mismatch(name, place, got, wanted),)
+    raise Breach("not finite", str(got), wanted, mismatches=places, facts=facts, clause=clause)
 
 
 def norm_compare(

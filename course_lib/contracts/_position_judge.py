@@ -5,7 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+)
 from course_lib.contracts._position_case import (
     PositionCase,
     position_angles,
@@ -94,8 +99,8 @@ def position_call(subject: ContractSubject, case: PositionCase) -> Tensor:
         raise Breach(
             "not finite",
             str(got),
-            "finite",
-            mismatches=(Mismatch("table", place, got, "finite"),),
+            finite_wanted(),
+            mismatches=(Mismatch("table", place, got, finite_wanted()),),
             facts=localized(_POSITION_FACTS["not_finite"], count=count, size=table.numel()),
             clause="result_form",
         )

@@ -4,7 +4,13 @@ import itertools
 import math
 from dataclasses import replace
 
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate, must_raise
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+    must_raise,
+)
 from course_lib.contracts._sampling_case import SamplingCase
 from course_lib.report import Mismatch
 from course_lib.text import localized
@@ -126,6 +132,6 @@ def _sampling_call(subject: ContractSubject, case: SamplingCase) -> list[float]:
         raise Breach("length", *size, facts=text, clause="result_form")
     for token, value in enumerate(values):
         if not math.isfinite(value):
-            place = Mismatch("probs", (token,), value, "finite")
-            raise Breach("not finite", str(value), "finite", mismatches=(place,))
+            place = Mismatch("probs", (token,), value, finite_wanted())
+            raise Breach("not finite", str(value), finite_wanted(), mismatches=(place,))
     return values

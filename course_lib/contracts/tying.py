@@ -12,6 +12,7 @@ from course_lib.contracts._candidate import (
     Breach,
     ContractSubject,
     call_candidate,
+    finite_wanted,
     hold_clause,
     is_stub,
     quiet_globals,
@@ -54,7 +55,9 @@ def check_tying_contract(build: Callable[..., Any]) -> ContractReport:
 
 def _tying_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     hold = partial(hold_clause, subject)
-    cases = [TyingCase(*sizes) for sizes in ((7, 4), (3, 5), (4, 4), (1, 3), (5, 1), (33, 8))]
+    cases = [
+        TyingCase(*sizes) for sizes in ((7, 4), (3, 5), (4, 4), (1, 3), (5, 1), (33, 8), (130, 6))
+    ]
     yield hold("result_form", None, _judge_tied_form, cases)
     yield hold("sizes", None, _judge_tied_sizes, cases)
     yield hold("one_parameter", None, _judge_tied_identity, cases)
@@ -80,7 +83,7 @@ def _tied_module(subject: ContractSubject, case: TyingCase) -> Any:
         if not weight.is_floating_point():
             raise _tied_breach("not_float", str(weight.dtype), "float", "result_form", name=name)
         if not torch.isfinite(weight).all():
-            raise _tied_breach("not_finite", "NaN, inf", "finite", "result_form", name=name)
+            raise _tied_breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
     return module
 
 
@@ -121,8 +124,11 @@ def _one_tied(module: Any, after: str = "built") -> nn.Parameter:
     if embedding is not head:
         if embedding.shape != head.shape or not torch.equal(embedding, head):
             key = "two_unequal"
+        elif embedding.data_ptr() != head.data_ptr():
+            key = "two_equal"
         else:
-            key = "two_sharing" if embedding.data_ptr() == head.data_ptr() else "two_equal"
+            learning = embedding.requires_grad and head.requires_grad
+            key = "two_sharing" if learning else "two_frozen"
         shown = (Mismatch("head.weight is embedding.weight", (), False, True),)
         raise _tied_breach(key, 2, 1, "", shown, when=when)
     listed = sum(parameter is embedding for parameter in module.parameters())
