@@ -138,15 +138,18 @@ def _tying_is_one(module: Any) -> bool:
     return module.embedding.weight is module.head.weight
 
 
-def _tying_converted(module: Any) -> bool:
-    return _tying_is_one(module.to(torch.float64))
+def _tying_converted(module: Any) -> bool | str:
+    """Whether what was one stays one; what was never one cannot be untied."""
+    return _tying_is_one(module.to(torch.float64)) if _tying_is_one(module) else "never one"
 
 
-def _tying_copied(module: Any) -> bool:
-    return _tying_is_one(copy.deepcopy(module))
+def _tying_copied(module: Any) -> bool | str:
+    return _tying_is_one(copy.deepcopy(module)) if _tying_is_one(module) else "never one"
 
 
-def _tying_loaded(module: Any, other: Any) -> list[bool]:
+def _tying_loaded(module: Any, other: Any) -> list[bool] | str:
+    if not _tying_is_one(other):
+        return "never one"
     other.load_state_dict(module.state_dict())
     return [_tying_is_one(other), torch.equal(other.embedding.weight, module.embedding.weight)]
 

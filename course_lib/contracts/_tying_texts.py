@@ -78,6 +78,10 @@ TYING_FACTS = {
         "en": "{when} there are two Parameters over one memory, so one matrix is stepped twice",
         "ru": "{when} параметров два, а память одна: одна матрица делает два шага",
     },
+    "two_frozen": {
+        "en": "{when} there are two Parameters over one memory, and a frozen one never learns",
+        "ru": "{when} параметров два, а память одна; замороженный не обучается",
+    },
     "listed": {
         "en": "{when} parameters() lists the shared Parameter {came} times",
         "ru": "{when} общий параметр встречается в parameters() столько раз: {came}",

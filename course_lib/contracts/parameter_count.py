@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
 from course_lib.contracts._candidate import (
@@ -65,6 +66,10 @@ _COUNT_FACTS = {
         "en": "after another module was counted, this one gives {came} instead of {wanted}",
         "ru": "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
     },
+    "grown": {
+        "en": "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right",
+        "ru": "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
+    },
     "changed": {
         "en": "counting changed the module: {part}",
         "ru": "подсчёт изменил модуль: {part}",
@@ -107,7 +112,17 @@ def check_parameter_count_contract(count_parameters: Callable[..., Any]) -> Cont
 
 def _count_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     hold = partial(hold_clause, subject)
-    ordinary = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested", "own")
+    ordinary = (
+        "linear",
+        "no_bias",
+        "embedding",
+        "norm",
+        "conv",
+        "attention",
+        "nested",
+        "own",
+        "names",
+    )
     unusual = ("scalar", "list", "dict", "types", "empty", "gradient", "nothing", "untied")
     shared = ("tied", "module_twice", "two_names", "deep_share")
     buffered = ("batch_norm", "buffers", "hidden_buffers")
@@ -171,7 +186,8 @@ def _judge_count(subject: ContractSubject, case: CountCase) -> float:
 def _judge_count_again(subject: ContractSubject, case: CountCase) -> float:
     """Another module in between changes nothing, and counting leaves the module as it was."""
     module = case.module()
-    module.train(False)
+    for number, part in enumerate(module.modules()):
+        part.training = number % 2 == 0
     before = copy.deepcopy(_count_state(module))
     wanted = _count_right(module)
     _count_compare(_count_call(subject, module), wanted, "wrong")
@@ -180,12 +196,22 @@ def _judge_count_again(subject: ContractSubject, case: CountCase) -> float:
     larger = CountCase(case.parts, 3).module()
     _count_compare(_count_call(subject, larger), _count_right(larger), "remembered")
     _count_compare(_count_call(subject, module), wanted, "remembered")
+    _count_compare_state(module, before)
+    module.register_parameter("later", nn.Parameter(torch.zeros(2)))
+    _count_compare(_count_call(subject, module), wanted + 2, "grown")
+    frozen = case.module().requires_grad_(False)
+    before = copy.deepcopy(_count_state(frozen))
+    _count_call(subject, frozen)
+    _count_compare_state(frozen, before)
+    return 0.0
+
+
+def _count_compare_state(module: nn.Module, before: dict[str, Any]) -> None:
     after = _count_state(module)
     for part, value in before.items():
         if after[part] != value:
             facts = localized(_COUNT_FACTS["changed"], part=part)
             raise Breach("changed", part, localized(_COUNT_FACTS["kept"]), facts=facts)
-    return 0.0
 
 
 def _count_state(module: nn.Module) -> dict[str, Any]:
@@ -194,6 +220,7 @@ def _count_state(module: nn.Module) -> dict[str, Any]:
     owners = {name: id(parameter) for name, parameter in named.items()}
     return {
         "Parameters": owners,
+        "dtypes": {name: str(parameter.dtype) for name, parameter in named.items()},
         "shapes": {name: list(parameter.shape) for name, parameter in named.items()},
         "requires_grad": {name: parameter.requires_grad for name, parameter in named.items()},
         "grad": {name: parameter.grad is None for name, parameter in named.items()},

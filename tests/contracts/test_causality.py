@@ -31,6 +31,25 @@ def one_ahead(ids):
     return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril(1)
 
 
+def far_ahead(ids):
+    """Every place reads itself, the past, and the one token that comes three later."""
+    return causal(ids) | torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(3).tril(3)
+
+
+def open_prefix(ids):
+    """The first five tokens read one another."""
+    rule = causal(ids).clone()
+    rule[..., :5, :5] = True
+    return rule
+
+
+@pytest.mark.parametrize("rule", [far_ahead, open_prefix])
+def test_a_leak_that_no_mistake_makes_gets_no_name(rule):
+    caught = violation(LM(11, rules=[[rule] * 2]))
+    assert caught.clause == "later_token"
+    assert not caught.mistakes
+
+
 HIDING_NOTHING = {"mask_missing", "summary_over_time"}
 NEXT_TOKEN = {"one_ahead", "symmetric_convolution", "next_token_added"}
 

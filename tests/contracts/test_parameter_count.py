@@ -108,6 +108,17 @@ def test_an_unknown_bug_gets_facts_and_no_name():
     assert "counted where" in caught.diagnosis
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("linear layers only", "known layers only", "children only"),
+        *("no embeddings, by name", "all so far"),
+    ],
+)
+def test_what_only_looks_like_a_catalogued_mistake_gets_no_name(name):
+    assert verdict("parameter_count", "wrong", name).violation.mistakes == ()
+
+
 def test_a_recursion_that_counts_shared_ones_twice_is_named():
     caught = verdict("parameter_count", "wrong", "recursion without memory").violation
     assert caught.mistakes == ("shared_counted_twice",)

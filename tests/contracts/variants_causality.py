@@ -268,6 +268,10 @@ WRONG = {
     "equal tokens ahead": (equal_token_ahead, "later_token"),
     "only long texts": (lm(when(lambda ids: ids.shape[1] > 8)), "later_token"),
     "only texts of six": (lm(when(lambda ids: ids.shape[1] == 6)), "every_length"),
+    "only while gradients are recorded": (
+        lm(when(lambda ids: torch.is_grad_enabled())),
+        "every_length",
+    ),
     "only after padding": (
         lm(when(lambda ids: ids.shape[1] > 2 and not ids[:, :-1].any())),
         "every_token",

@@ -155,6 +155,21 @@ def all_but(left_out):
     return lambda module: sum(p.numel() for p in module.parameters() if not left_out(p))
 
 
+def all_so_far():
+    total = [0]
+
+    def count(module):
+        total[0] += count_by_loop(module)
+        return total[0]
+
+    return count
+
+
+def kept_by_text():
+    known = {}
+    return lambda module: known.setdefault(repr(module), count_by_loop(module))
+
+
 RIGHT = {
     "the course's own": count_parameters,
     "by a loop": count_by_loop,
@@ -190,6 +205,32 @@ WRONG = {
     "gradients counted": (
         lambda module: sum(p.numel() * (1 + (p.grad is not None)) for p in module.parameters()),
         "every_parameter",
+    ),
+    "no norms, by name": (
+        lambda module: sum(
+            p.numel() for n, p in module.named_parameters() if not n.startswith(("norm", "ln"))
+        ),
+        "every_parameter",
+    ),
+    "no embeddings, by name": (
+        lambda module: sum(p.numel() for n, p in module.named_parameters() if "emb" not in n),
+        "every_parameter",
+    ),
+    "children only": (
+        lambda module: sum(p.numel() for c in module.children() for p in c.parameters()),
+        "every_parameter",
+    ),
+    "all so far": (Fresh(all_so_far), "every_parameter"),
+    "kept for each module": (functools.cache(count_by_loop), "independent_results"),
+    "kept by the module's text": (Fresh(kept_by_text), "independent_results"),
+    "switches to eval": (lambda module: count_by_loop(module.eval()), "independent_results"),
+    "unfreezes": (
+        lambda module: count_by_loop(module.requires_grad_(True)),
+        "independent_results",
+    ),
+    "in double precision": (
+        lambda module: count_by_loop(module.double()),
+        "independent_results",
     ),
     "one too many": (lambda module: count_by_loop(module) + 1, "every_parameter"),
     "in thousands": (lambda module: count_by_loop(module) // 1000, "every_parameter"),

@@ -279,6 +279,20 @@ WRONG = {
     "copied by slice": (tied_by_slice, "one_parameter"),
     "copied by state": (tied_by_state, "one_parameter"),
     "copied deeply": (tied_by_deepcopy, "one_parameter"),
+    "looked up from a frozen twin": (
+        after(
+            lambda model: setattr(
+                model, "embedding", nn.Embedding.from_pretrained(model.head.weight.detach())
+            )
+        ),
+        "one_parameter",
+    ),
+    "tied below 100 tokens": (
+        lambda vocab_size, d_model: (build_from_embedding if vocab_size < 100 else tied_by_state)(
+            vocab_size, d_model
+        ),
+        "one_parameter",
+    ),
     "head made again": (later_rebuilt, "one_parameter"),
     "head made in float": (after(moved_to_float), "one_parameter"),
     "wrapped again": (wrapped_again, "one_parameter"),
