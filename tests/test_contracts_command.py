@@ -341,6 +341,13 @@ def test_a_task_that_the_engine_loses_is_a_verdict_in_its_place():
     assert {verdict["verdict"] for verdict in told} == {"not_runnable"}
 
 
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "save it as a .py file first"), ("ru", "это блокнот")]
+)
+def test_a_notebook_is_told_to_be_saved_as_a_file(language, words):
+    assert words in read_task("nll", "anna.ipynb:my_loss", language=language).problem
+
+
 def test_verdicts_that_nobody_waits_for_are_not_computed():
     with ThreadPoolExecutor(1) as executor:
         many = judge_all([read_task("nll", "a.py:f")] * 50, executor)

@@ -103,6 +103,9 @@ def _task_problem(task: CandidateTask, path: str, names: list[str]) -> str:
     contract = contracts[task.contract]
     if not path or not all(re.fullmatch(r"\w+(\.\w+)*", name) for name in names):
         return runner_says(task.language, "unnamed")
+    if path.endswith(".ipynb"):
+        message = runner_says(task.language, "notebook")
+        return runner_says(task.language, "no_file", file=path, message=message)
     if len(names) != len(contract_functions(contract)):
         form = candidate_form(contract, task.language)
         return runner_says(task.language, "count", contract=task.contract, form=form)

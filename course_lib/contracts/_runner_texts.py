@@ -49,6 +49,10 @@ RUNNER_TEXTS = {
     },
     "file_word": {"en": "FILE", "ru": "ФАЙЛ"},
     "FileNotFoundError": {"en": "no such file", "ru": "такого файла нет"},
+    "notebook": {
+        "en": "it is a notebook; save it as a .py file first",
+        "ru": "это блокнот; сначала сохраните его как файл .py",
+    },
     "IsADirectoryError": {"en": "it is a folder", "ru": "это папка"},
     "PermissionError": {"en": "no permission", "ru": "нет прав на чтение"},
     "encoding": {
