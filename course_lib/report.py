@@ -83,8 +83,8 @@ class Mismatch(NamedTuple):
 class ContractReport(Mapping):
     """What a contract measured on an implementation that keeps it.
 
-    A mapping of figures by name, one row a clause in `clauses`, in `unchecked` the names of what
-    this call did not look at, and lines to read in `notes`. `attempted` is False for a stub.
+    A mapping of figures by name, one row a clause in `clauses`, in `unchecked` what this call did
+    not look at, in `notes` lines to read. A stub is not `attempted`; a `headline` is shown first.
     """
 
     contract: str
@@ -93,6 +93,7 @@ class ContractReport(Mapping):
     attempted: bool = True
     unchecked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    headline: str = ""
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]
@@ -166,7 +167,8 @@ def expect_raises(
 
 def _report_headline(report: ContractReport) -> str:
     key = "passed" if report.attempted else "not_attempted"
-    return localized(_REPORT_TEXTS[key], contract=report.contract, n=len(report.clauses))
+    said = localized(_REPORT_TEXTS[key], contract=report.contract, n=len(report.clauses))
+    return report.headline or said
 
 
 def _report_figure(value: float | str, *, bound: bool = False) -> str:
@@ -220,15 +222,13 @@ def _report_html(report: ContractReport) -> str:
     cell = "border:1px solid currentColor;padding:.2em .6em;text-align:left;color:inherit;"
     plain = "background:transparent;"
     parts = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"]
-    rows = _report_rows(report)
-    if rows:
-        parts.append(f'<table style="border-collapse:collapse;font:inherit;color:inherit;{plain}">')
-    for number, row in enumerate(rows):
+    lines = []
+    for number, row in enumerate(_report_rows(report)):
         tag = "td" if number else "th"
         cells = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in row)
-        parts.append(f'<tr style="{plain}">{cells}</tr>')
-    if rows:
-        parts.append("</table>")
+        lines.append(f'<tr style="{plain}">{cells}</tr>')
+    style = f"border-collapse:collapse;font:inherit;color:inherit;{plain}"
+    parts += [f'<table style="{style}">{"".join(lines)}</table>'] if lines else []
     parts += [f"<p>{html.escape(note)}</p>" for note in _report_notes(report)]
     return f'<div style="color:inherit;{plain}">{"".join(parts)}</div>'
 

@@ -45,8 +45,7 @@ ATTENTION_FACTS = {
     },
     "float_or_wider": {"en": "{given} or wider", "ru": "{given} или шире"},
     "not_finite": {
-        "en": ".{name} holds {count} numbers that are NaN or infinite, although q, k and v are "
-        "finite",
+        "en": "NaN or infinite numbers in .{name}: {count}, although q, k and v are finite",
         "ru": "в .{name} есть NaN или бесконечности ({count} шт.), хотя q, k и v конечны",
     },
     "scores_ratio": {

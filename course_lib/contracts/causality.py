@@ -76,14 +76,11 @@ _CAUSALITY_MEANINGS = {
 
 _CAUSALITY_NOTES = {
     "effects": {
-        "en": "how much the last logits move, in spreads: {past:.2g} when the first token changes "
-        "(0 would mean that the past is not read); {cut:.2g} at most when later tokens are cut "
-        "off instead of changed",
-        "ru": (
-            "сдвиг логитов на последней позиции в долях их разброса: {past:.2g} при замене "
-            "первого токена (0 значил бы, что прошлое не читается); не больше {cut:.2g}, если "
-            "более поздние токены не заменить, а отрезать"
-        ),
+        "en": "another first token moves the last logits by {past:.2g} of their spread (0: the "
+        "past is not read); cutting later tokens off moves earlier logits by {cut:.2g} at most",
+        "ru": "другой первый токен сдвигает последние логиты на {past:.2g} их разброса (0: прошлое "
+        "не читается); если поздние токены отрезать, ранние логиты сдвинутся не больше чем на "
+        "{cut:.2g}",
     },
 }
 

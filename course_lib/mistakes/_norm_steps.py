@@ -91,7 +91,7 @@ NORM_STATISTICS_MISTAKES = (
             "en": "the variance is divided by d - 1: torch's own default in std and var",
             "ru": "дисперсия делится на d - 1: так по умолчанию считают std и var в torch",
         },
-        {"en": "x.var(-1, unbiased=False)", "ru": "x.var(-1, unbiased=False)"},
+        {"en": "x.var(-1, correction=0)", "ru": "x.var(-1, correction=0)"},
     ),
     Mistake(
         "unbiased_std_plus_eps",
@@ -106,8 +106,8 @@ NORM_STATISTICS_MISTAKES = (
             "ru": "x.std(-1) + eps, как в известном пособии: d - 1, и eps вне корня",
         },
         {
-            "en": "(x.var(-1, unbiased=False) + eps).sqrt()",
-            "ru": "(x.var(-1, unbiased=False) + eps).sqrt()",
+            "en": "(x.var(-1, correction=0) + eps).sqrt()",
+            "ru": "(x.var(-1, correction=0) + eps).sqrt()",
         },
     ),
     Mistake(

@@ -76,7 +76,7 @@ CAUSALITY_MISTAKES = (
         backwards_lm,
         {
             "en": "the text is read from its end, in both directions or in reverse",
-            "ru": "текст читается с конца: в обе стороны или в обратном порядке",
+            "ru": "текст читается с конца или сразу в обе стороны",
         },
         {"en": "no flip of the time axis", "ru": "не переворачивайте ось времени"},
     ),

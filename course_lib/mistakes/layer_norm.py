@@ -251,8 +251,8 @@ LAYER_NORM_MISTAKES = (
             "ru": "стандартное отклонение без eps снова возводят в квадрат: в нуле градиент — NaN",
         },
         {
-            "en": "x.var(-1, unbiased=False), not std ** 2",
-            "ru": "x.var(-1, unbiased=False), а не std ** 2",
+            "en": "x.var(-1, correction=0), not std ** 2",
+            "ru": "x.var(-1, correction=0), а не std ** 2",
         },
     ),
     Mistake(

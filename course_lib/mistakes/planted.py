@@ -30,6 +30,7 @@ _PLANTED_TEXTS = {
         "ru": "для каждой буквы названо слово, обозначающее её ошибку",
     },
     "choice": {"en": "one of the {n} words", "ru": "одно из слов ({n})"},
+    "other": {"en": "another of the {n} words", "ru": "другое из слов ({n})"},
     "words": {
         "en": "words to choose from: {words}",
         "ru": "слова на выбор: {words}",
@@ -61,11 +62,13 @@ def check_planted_answers(answers: dict[str, str | None]) -> ContractReport:
     wrong = [letter for letter in given if letter not in right and letter not in opened]
     notes = _planted_notes(right, wrong, opened)
     if wrong:
+        listed = all(given[letter] in _PLANTED_WORDS for letter in wrong)
+        asked = "other" if listed else "choice"
         failed = ClauseResult(
             ", ".join(wrong),
             localized(_PLANTED_TEXTS["meaning"]),
             ", ".join(str(given[letter]) for letter in wrong),
-            localized(_PLANTED_TEXTS["choice"], n=len(_PLANTED_WORDS)),
+            localized(_PLANTED_TEXTS[asked], n=len(_PLANTED_WORDS)),
         )
         raise ContractViolation("check_planted_answers", failed, diagnosis="; ".join(notes))
     if opened:
