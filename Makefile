@@ -17,7 +17,7 @@ notebooks: ## render every notebook in every language
 	@$(COURSE) build_notebooks.py $(ARGS)
 
 test: check ## the whole proof: check, then all tests with every notebook executed
-	@$(COURSE) -m pytest $(ARGS)
+	@$(COURSE) -m pytest -n auto --dist loadgroup $(ARGS)
 
 check: ## in seconds: notebooks fresh, twins in step, numbers pinned, code clean
 	@$(COURSE) build_notebooks.py --check

@@ -21,8 +21,38 @@ def executed(request):
 OUTCOMES = pytest.StashKey[list[run.Outcome]]()
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    outcomes = config.stash.get(OUTCOMES, [])
-    if outcomes:
+def pytest_collection_modifyitems(items):
+    """What shares costly work stays together when several processes share the tests (-n)."""
+    for item in items:
+        contract = getattr(item, "callspec", None) and item.callspec.params.get("contract")
+        group = "notebooks" if "executed" in item.fixturenames else contract
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    """Let the report of a test carry the table of the notebooks, also from another process."""
+    outcomes = item.config.stash.get(OUTCOMES, [])
+    if outcomes and "executed" in item.fixturenames:
+        item.user_properties.append(("notebooks", run.table(outcomes)))
+
+
+def pytest_terminal_summary(terminalreporter):
+    told = [
+        found
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for found in getattr(report, "user_properties", [])
+    ]
+    scores = sorted(value for name, value in told if name == "score")
+    if scores:
+        terminalreporter.section(
+            "mutation score: refused of wrong, named, mutants, refused of right"
+        )
+        for contract, *pairs in scores:
+            cells = "".join(f"{some}/{of}".rjust(12) for some, of in pairs)
+            terminalreporter.line(contract.ljust(18) + cells)
+    for table in {value for name, value in told if name == "notebooks"}:
         terminalreporter.section("notebooks")
-        terminalreporter.line(run.table(outcomes))
+        terminalreporter.line(table)

@@ -103,7 +103,7 @@ def test_lists_of_finite_numbers_pass(values):
     [
         ([], "non-empty list"),
         (3.0, "non-empty list"),
-        (iter([1.0]), "non-empty list"),
+        pytest.param(iter([1.0]), "non-empty list", id="iterator"),
         (torch.ones(2), r"call .tolist\(\)"),
         ([1.0, math.nan], r"logits\[1\] must be a finite number, got nan"),
         ([-math.inf], r"logits\[0\] must be a finite number"),

@@ -242,3 +242,33 @@ def double_only(logits, token_ids, valid=None):
     eye = torch.eye(logits.shape[-1], dtype=torch.float64)
     picked = logits[:, :-1] @ eye
     return nll_by_gather(torch.cat([picked, logits[:, -1:]], 1), token_ids, valid)
+
+
+def cut_to_the_most_real(logits, token_ids, valid=None):
+    """Right only if all padding stands on the right."""
+    most = int(everything(token_ids, valid).sum(-1).max())
+    cut = [part if part is None else part[:, :most] for part in (logits, token_ids, valid)]
+    return nll_by_gather(*cut)
+
+
+def kept_by_ids():
+    """A loss that is computed once for each text, whatever the model says."""
+    kept = {}
+
+    def loss(logits, token_ids, valid=None):
+        key = (*token_ids.flatten().tolist(), *everything(token_ids, valid).flatten().tolist())
+        return kept.setdefault(key, nll_by_gather(logits, token_ids, valid))
+
+    return loss
+
+
+def log_of_softmax(logits, token_ids, valid=None):
+    """Infinite as soon as a probability rounds to 0, and quiet about it."""
+    nats = -logits.double().softmax(-1).log()[:, :-1]
+    chosen = nats.gather(-1, token_ids[:, 1:, None])[..., 0]
+    return chosen[everything(token_ids, valid)[:, 1:]].mean().item()
+
+
+def far_ids_lost(logits, token_ids, valid=None):
+    """Ids that a byte cannot hold."""
+    return nll_by_gather(logits, token_ids % 256, valid)

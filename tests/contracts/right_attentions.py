@@ -363,6 +363,18 @@ def sorted_by_score(q, k, v, allowed=None, *, empty_row="error"):
     return packed(weights @ v, weights, scores, empty)
 
 
+def skipping_hidden_blocks(q, k, v, allowed=None, *, empty_row="error"):
+    """Blocks of three keys; one that no query may read is not computed, and may be every block."""
+    q, k, v, keep, empty = opened(q, k, v, allowed, empty_row)
+    right = by_einsum(q, k, v, allowed, empty_row="zero")
+    output = torch.zeros(*keep.shape[:-1], v.shape[-1], dtype=v.dtype)
+    for start in range(0, keep.shape[-1], 3):
+        block = slice(start, start + 3)
+        if keep[..., block].any():
+            output = output + right.weights[..., block] @ v[..., block, :]
+    return packed(output, right.weights, right.scores, empty)
+
+
 FORWARD_ONLY = (outside_torch, in_python_floats)
 RIGHT = (
     by_einsum,
@@ -383,4 +395,5 @@ RIGHT = (
     by_log_space,
     with_nan_made_harmless,
     sorted_by_score,
+    skipping_hidden_blocks,
 )

@@ -92,39 +92,39 @@ def measure(contract):
     )
 
 
-@functools.cache
-def scores():
-    return {contract: measure(contract) for contract in trials()}
+def summed(scores):
+    """The last row: everything together."""
+    columns = zip(*scores, strict=True)
+    return Score(*(tuple(sum(part) for part in zip(*column, strict=True)) for column in columns))
 
 
-def table(language):
-    """The table in markdown."""
-    rows = {f"`{contract}`": score for contract, score in scores().items()}
-    rows[TOTAL[language]] = Score(
-        *(
-            tuple(sum(pair[part] for pair in column) for part in (0, 1))
-            for column in zip(*scores().values(), strict=True)
-        )
-    )
-    lines = [HEADS[language], ("---",) + ("---:",) * len(Score._fields)]
-    lines += [(name, *(f"{some}/{of}" for some, of in score)) for name, score in rows.items()]
-    return "".join("|" + "|".join(cells) + "|\n" for cells in lines)
+def row(name, score):
+    return "|" + "|".join([name, *(f"{some}/{of}" for some, of in score)]) + "|"
+
+
+def table(language, scores):
+    """The table in markdown, from {contract: Score}."""
+    heads = [HEADS[language], ("---",) + ("---:",) * len(Score._fields)]
+    lines = ["|" + "|".join(cells) + "|" for cells in heads]
+    lines += [row(f"`{contract}`", score) for contract, score in sorted(scores.items())]
+    lines.append(row(f"`{TOTAL[language]}`", summed(scores.values())))
+    return "\n".join(lines) + "\n"
 
 
 def written(language, root):
     """The table that stands in a readme."""
-    found = BLOCK.search((root / READMES[language]).read_text(encoding="utf-8"))
-    return found[2] if found else None
+    return BLOCK.search((root / READMES[language]).read_text(encoding="utf-8"))[2]
 
 
-def write(root):
+def write(root, scores):
     for language, name in READMES.items():
         path = root / name
         text = path.read_text(encoding="utf-8")
-        fresh = BLOCK.sub(rf"\g<1>{table(language)}\g<3>", text)
+        fresh = BLOCK.sub(rf"\g<1>{table(language, scores)}\g<3>", text)
         path.write_text(fresh, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    write(Path(__file__).parents[2])
-    print(table("en"))
+    measured = {contract: measure(contract) for contract in trials()}
+    write(Path(__file__).parents[2], measured)
+    print(table("en", measured))

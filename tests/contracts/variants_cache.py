@@ -20,7 +20,8 @@ from .trial import Fresh
 
 CATALOGUE = CACHE_MISTAKES
 CLAUSES = [
-    *("repeatable", "result_form", "full_causal", "one_chunk", "single_tokens", "chunkings"),
+    *("repeatable", "result_form", "prefixes", "full_causal", "one_chunk", "single_tokens"),
+    "chunkings",
     *("exactly_full", "beyond_full", "independent_results", "arguments_unchanged"),
 ]
 
@@ -158,6 +159,31 @@ def padding_zero(rows, ids, chunks):
     return rows * (np.array(ids) != 0)[:, None]
 
 
+def first_for_each_cut():
+    """The answer is kept by the widths alone."""
+    model, kept = TinyDecoder(), {}
+
+    def cached_logits(ids, chunks):
+        return kept.setdefault(tuple(chunks), model.cached_logits(ids, chunks))
+
+    return Pair(model.full_logits, cached_logits)
+
+
+def prefix_by_first_token():
+    """What the last text made known is used again if only the first token is the same."""
+    model, last = TinyDecoder(), {}
+
+    def cached_logits(ids, chunks):
+        rows = model.cached_logits(ids, chunks)
+        if last and last["ids"][0] == ids[0]:
+            known = min(len(ids), len(last["ids"]))
+            rows = np.concatenate([last["rows"][:known], rows[known:]])
+        last.update(ids=list(ids), rows=rows.copy())
+        return rows
+
+    return Pair(model.full_logits, cached_logits)
+
+
 RIGHT = {
     "tiny decoder": Fresh(TinyDecoder),
     "tiny, one layer, other weights": Fresh(lambda: TinyDecoder(5, 8, 1, 4)),
@@ -185,6 +211,28 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "single text alone": (
+        changed(cached=row_changed(lambda t, ids, chunks: len(ids) == 1)),
+        "one_chunk",
+    ),
+    "prefill, then single tokens": (
+        changed(
+            cached=row_changed(
+                lambda t, ids, chunks: len(chunks) > 2 and chunks[0] > 1 == max(chunks[1:])
+            )
+        ),
+        "chunkings",
+    ),
+    "rows of a later chunk reversed": (
+        changed(
+            cached=lambda rows, ids, chunks: np.concatenate(
+                [rows[: chunks[0]], rows[chunks[0] :][::-1]]
+            )
+        ),
+        "single_tokens",
+    ),
+    "first answer for each cut": (Fresh(first_for_each_cut), "one_chunk"),
+    "prefix by its first token": (Fresh(prefix_by_first_token), "prefixes"),
     "noise": (Fresh(random_noise), "repeatable"),
     "remembered by length": (Fresh(remembers_by_length), "one_chunk"),
     "batch axis": (changed(cached=lambda rows, *_: rows[None]), "result_form"),
@@ -271,6 +319,7 @@ MISTAKES = {
     "no_mask_in_later_chunks": "chunkings",
     "no_mask_with_cache": "one_chunk",
     "one_ahead_with_cache": "one_chunk",
+    "one_ahead_in_later_chunks": "chunkings",
     "positions_restart": "single_tokens",
     "positions_count_calls": "chunkings",
     "positions_run_out": "one_chunk",
@@ -291,7 +340,7 @@ MISTAKES = {
     "old_keys_kept": "repeatable",
     "stale_slots_read": "repeatable",
     "whole_buffer_read": "one_chunk",
-    "one_token_reads_the_buffer": "single_tokens",
+    "one_token_reads_the_buffer": "one_chunk",
     "trimmed_too_early": "single_tokens",
     "last_slot_overwritten": "single_tokens",
     "pointer_one_short": "single_tokens",
@@ -306,6 +355,8 @@ MISTAKES = {
     "results_share_memory": "independent_results",
     "ids_used_up": "arguments_unchanged",
     "chunks_used_up": "arguments_unchanged",
+    "cached_pass_with_a_window": "one_chunk",
+    "prefix_not_compared": "repeatable",
 }
 
 

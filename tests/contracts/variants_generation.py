@@ -303,7 +303,30 @@ def absolute(logits):
     return logits[-1].abs().argmax()
 
 
+def one_list_for_all():
+    kept = []
+
+    def generate(model, prompt, max_new_tokens, eos_id=None):
+        kept[:], reason = plain_loop(model, prompt, max_new_tokens, eos_id)
+        return kept, reason
+
+    return generate
+
+
+def remembers_eos():
+    """An EOS once given stays in force."""
+    kept = {"eos": None}
+
+    def generate(model, prompt, max_new_tokens, eos_id=None):
+        kept["eos"] = kept["eos"] if eos_id is None else eos_id
+        return plain_loop(model, prompt, max_new_tokens, kept["eos"])
+
+    return generate
+
+
 WRONG = {
+    "one list for all": (Fresh(one_list_for_all), "repeatable"),
+    "remembers EOS": (Fresh(remembers_eos), "eos"),
     "ids alone": (then(lambda new, *_: new), "result_form"),
     "reason first": (then(lambda new, reason, *_: (reason, new)), "result_form"),
     "other words": (then(lambda new, reason, *_: (new, reason.replace("_", " "))), "result_form"),
@@ -403,6 +426,7 @@ MISTAKES = {
     "room_made_for_new_tokens": "context",
     "no_eval": "eval_inside",
     "left_in_eval": "flag_restored",
+    "left_in_eval_by_a_refusal": "flag_restored",
     "always_left_in_training": "flag_restored",
     "prompt_returned_too": "greedy_tokens",
     "prompt_grows": "prompt_unchanged",

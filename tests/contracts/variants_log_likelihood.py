@@ -175,6 +175,8 @@ MISTAKES = {
     "shifted_twice": "certain_model",
     "shifted_backwards": "certain_model",
     "wrapped_around": "certain_model",
+    "not_shifted_end_dropped": "certain_model",
+    "not_shifted_start_dropped": "certain_model",
     "end_scored_as_zero": "certain_model",
     "probability_floor": "nothing_clamped",
     "probability_rounds_to_zero": "nothing_clamped",

@@ -17,7 +17,14 @@ CHECK, CATALOGUE = check_multi_head_contract, MULTI_HEAD_MISTAKES
 CLAUSES = [
     *("result_form", "arguments_unchanged", "repeatable", "one_head", "permutation"),
     *("many_heads", "future_blind", "causal", "padding_content", "row_in_batch", "padding"),
-    *("without_padding", "long_sequences", "extreme_logits", "float32_inputs", "half_inputs"),
+    *(
+        "without_padding",
+        "long_sequences",
+        "memory_layout",
+        "extreme_logits",
+        "float32_inputs",
+        "half_inputs",
+    ),
     "gradients",
 ]
 
@@ -356,6 +363,20 @@ def weight_data(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
     )
 
 
+def first_512_keys(scores, keep):
+    return zero_where_empty(scores, keep & (torch.arange(keep.shape[-1]) < 512))
+
+
+def first_128_columns(merged, w_o):
+    return merged[..., :128] @ w_o[:128]
+
+
+def reads_memory_in_order(x, *args, **options):
+    """The strides are lost, as in a kernel that takes every tensor to be contiguous."""
+    flat = x.as_strided((x.numel(),), (1,)).view(x.shape)
+    return heads_by_sdpa(flat, *args, **options)
+
+
 def never_causal(x, causal, token_valid):
     return allowed_pairs(x, False, token_valid)
 
@@ -408,6 +429,9 @@ WRONG = {
     "NaN repaired": (heads_with(weigh=repaired_nan), "gradients"),
     "float32 minimum added": (heads_with(weigh=added_minimum), "half_inputs"),
     "one block of keys": (heads_with(weigh=blocks_of_64), "long_sequences"),
+    "512 columns of keys": (heads_with(weigh=first_512_keys), "long_sequences"),
+    "half of a wide head": (heads_with(out=first_128_columns), "many_heads"),
+    "numbers in the order of memory": (reads_memory_in_order, "memory_layout"),
     "lengths remembered": (Fresh(remembering_lengths), "causal"),
     "input edited": (edits_the_input, "arguments_unchanged"),
     "one buffer": (Fresh(one_buffer), "repeatable"),

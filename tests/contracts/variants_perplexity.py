@@ -18,6 +18,7 @@ from .likelihoods import (
     everything,
     first_row_only,
     lengths_of_the_first_row,
+    log_of_softmax,
     median_not_mean,
     naive_in_half,
     nll_by_gather,
@@ -97,6 +98,10 @@ RIGHT = {
     "row by row": perplexity_by_rows,
 }
 WRONG = {
+    "infinite for a probability of 0": (
+        lambda *call: float(np.exp(log_of_softmax(*call))),
+        "extreme_logits",
+    ),
     "a list": (lambda *call: [perplexity_by_sums(*call)], "result_form"),
     "a percentage": (lambda *call: f"{perplexity_by_sums(*call)}%", "result_form"),
     "bits to the e": (
@@ -148,6 +153,10 @@ MISTAKES = {
     "shifted_twice": "certain_model",
     "shifted_backwards": "certain_model",
     "rows_run_together": "certain_model",
+    "not_shifted_end_dropped": "certain_model",
+    "not_shifted_start_dropped": "certain_model",
+    "last_column_lost": "uniform_model",
+    "second_column_lost": "uniform_model",
     "wrapped_around": "certain_model",
     "end_scored_as_zero": "certain_model",
     "padding_counted": "padding",

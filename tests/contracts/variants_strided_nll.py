@@ -204,6 +204,9 @@ WRONG = {
     ),
 }
 MISTAKES = {
+    "stride_tokens_of_the_last_too": "every_token_once",
+    "perplexity_not_nats": "one_window",
+    "strided_in_bits": "one_window",
     "window_means_unweighted": "every_token_once",
     "first_window_overweighted": "every_token_once",
     "later_windows_underweighted": "every_token_once",

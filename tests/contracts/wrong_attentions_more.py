@@ -251,6 +251,56 @@ def empty_rows_by_output(q, k, v, allowed=None, *, empty_row="error"):
     return result
 
 
+def single_key_open(q, k, v, allowed=None, *, empty_row="error"):
+    """Nothing to choose from, so nothing to mask: so it was thought."""
+    if k.shape[-2] == 1 and allowed is not None and allowed.dtype == torch.bool:
+        opened(q, k, v, allowed, "zero")
+        allowed = None
+    return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+
+def single_entry_skipped(q, k, v, allowed=None, *, empty_row="error"):
+    if allowed is not None and allowed.numel() == 1 and allowed.dtype == torch.bool:
+        allowed = None
+    return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+
+def empty_rows_by_zeros(q, k, v, allowed=None, *, empty_row="error"):
+    result = by_einsum(q, k, v, allowed, empty_row=empty_row)
+    result.empty_rows = result.empty_rows | (result.output == 0).all(-1)
+    return result
+
+
+def third_batch_axis_lost(q, k, v, allowed=None, *, empty_row="error"):
+    """Right for items and heads; of a third axis before them every item gets the first keys."""
+    if k.dim() > 4:
+        k = k[:, :1].expand_as(k) if k.shape[1] > 1 else k[:, :, :1].expand_as(k)
+    return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+
+def one_dimension_skipped(q, k, v, allowed=None, *, empty_row="error"):
+    if allowed is not None and allowed.dim() == 1 and allowed.dtype == torch.bool:
+        opened(q, k, v, allowed, "zero")
+        allowed = None
+    return by_einsum(q, k, v, allowed, empty_row=empty_row)
+
+
+def only_first_row_refused(q, k, v, allowed=None, *, empty_row="error"):
+    result = by_einsum(q, k, v, allowed, empty_row="zero")
+    if empty_row == "error" and result.empty_rows.flatten()[0]:
+        raise ValueError("fully masked")
+    return result
+
+
+def scaled_unless_training(q, k, v, allowed=None, *, empty_row="error"):
+    scale = q.shape[-1] ** 0.5 if q.requires_grad else 1.0
+    return by_einsum(q * scale, k, v, allowed, empty_row=empty_row)
+
+
+def hard_weights(scores):
+    return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
+
+
 def integers_pass(q, k, v, allowed=None, *, empty_row="error"):
     if allowed is not None and not allowed.is_floating_point():
         allowed = allowed.bool()
@@ -340,6 +390,8 @@ WRONG = {
     "scores capped softly": (attention_with(scoring=soft_capped), "scores"),
     "scores through float32": (attention_with(scoring=small_products_lost), "scores"),
     # layout and masks
+    "a third batch axis lost": (third_batch_axis_lost, "scores"),
+    "the largest takes all": (attention_with(softmax=hard_weights), "weights"),
     "values in reverse in a batch": (sorts_the_keys, "permutation"),
     "heads and tokens confused": (heads_mixed_up, "permutation"),
     "masks tiled": (attention_with(mask=mask_tiled), "row_in_batch"),
@@ -348,6 +400,7 @@ WRONG = {
     "causal keys always open": (attention_with(mask=mask_or_causal), "masked_keys"),
     "three axes unsqueezed": (mask_in_the_first_axes, "mask_broadcast"),
     # gradients
+    "no scale while training": (scaled_unless_training, "gradients"),
     "own backward without the scale": (own_backward, "gradients"),
     "a clamp in the gradient": (clipped_gradient, "gradients"),
     # memory, chance
@@ -361,6 +414,11 @@ WRONG = {
     "weights turned round": (weights_turned, "permutation"),
     "partly hidden rows flagged": (empty_rows_by_output, "masked_keys"),
     # empty rows, refusals
+    "a single key never hidden": (single_key_open, "empty_row_error"),
+    "a mask of one entry skipped": (single_entry_skipped, "empty_row_error"),
+    "a mask of one axis skipped": (one_dimension_skipped, "empty_row_error"),
+    "only the first row refused": (only_first_row_refused, "empty_row_error"),
+    "rows of zeros flagged as empty": (empty_rows_by_zeros, "empty_row_zero"),
     "empty rows looked for as NaN": (policy_seen_in_weights, "masked_keys"),
     "NaN hidden by nan_to_num": (hides_nan_weights, "empty_row_error"),
     "integers pass for masks": (integers_pass, "bad_masks"),
