@@ -31,7 +31,7 @@ def attention_plain() -> list[AttentionCase]:
     sizes = [(2, 3, 5, 4), (1, 4, 3, 2), (3, 1, 2, 5), (1, 1, 1, 1), (4, 4, 5, 3), (2, 3, 67, 2)]
     sizes += [(3, 5, 5, 2), (4, 3, 2, 3), (3, 3, 3, 3), (3, 3, 3, 3, 3)]
     cases = [AttentionCase(*attention_inputs(100 + 10 * n, *s)) for n, s in enumerate(sizes)]
-    for n, batch in enumerate([(1,), (3,), (2, 3), (2, 2), (1, 1), (3, 1)]):
+    for n, batch in enumerate([(1,), (3,), (2, 3), (2, 2), (1, 1), (3, 1), (2, 1, 3)]):
         cases.append(AttentionCase(*attention_inputs(220 + 10 * n, 3, 4, 5, 2, *batch)))
     q, k, v = attention_inputs(300, 3, 4, 5, 2)
     cases += [AttentionCase(q * size, k * size, v) for size in (0.0, 1e-120, 5.0)]
@@ -98,6 +98,7 @@ def attention_joint_batches() -> list[AttentionCase]:
         ((2, 3), (1, 3), (2, 1)),
         ((2, 1), (3,), ()),
         ((1,), (1,), (2, 3)),
+        ((2, 1, 3), (2, 1), ()),
     ]
     cases = []
     for n, (q_batch, k_batch, v_batch) in enumerate(layouts):
@@ -245,14 +246,16 @@ def attention_empty_rows(*policies: str | None) -> list[AttentionCase]:
         AttentionCase(*attention_inputs(979, 3, 4, 5, 2, 3, 2), items),
         AttentionCase(*attention_inputs(982, 3, 4, 5, 2, 2, 3), heads),
         AttentionCase(*attention_inputs(985, 3, 3, 5, 2), queries),
+        AttentionCase(*attention_inputs(988, 3, 1, 5, 2), queries),
+        AttentionCase(*attention_inputs(991, 3, 4, 5, 2), queries[1:2]),
     ]
     return [replace(case, empty_row=policy) for case in cases for policy in policies]
 
 
 def attention_with_policy() -> list[AttentionCase]:
-    """The policy "zero" where no row is empty: it must change nothing."""
+    """The policy "zero" where no row is empty: it changes nothing, and an output of 0 is none."""
     full = AttentionCase(*attention_inputs(960, 3, 4, 5, 2), some_allowed(11, 3, 4), "zero")
-    return [full, replace(full, allowed=None)]
+    return [full, replace(full, allowed=None), replace(full, v=0 * full.v)]
 
 
 def attention_refusals() -> list[AttentionCase]:

@@ -83,7 +83,7 @@ def _ordinary_cases() -> Iterator[AttentionCase]:
 
 def _key_masks() -> Iterator[AttentionCase]:
     """A mask over the keys alone, with one query and with as many queries as keys."""
-    yield replace(_probe_case(970, 1, 11, 3, 5), allowed=torch.arange(11) % 3 != 1)
+    yield replace(_probe_case(970, 1, 11, 3, 5), allowed=torch.arange(11).unsqueeze(0) % 3 != 1)
     yield replace(_probe_case(960, 11, 11, 3, 4), allowed=torch.arange(11) % 3 != 1)
     yield replace(_probe_case(965, 11, 11, 3, 2, 2, 3), allowed=some_allowed(36, 2, 1, 1, 11))
 
@@ -103,8 +103,15 @@ def _with_holes(policy: str | None, *, everything: bool = False, axes: int = 2) 
 
 
 def _refused_rows() -> list[AttentionCase]:
-    """Calls that must be errors: with a row to which nothing is open, or with every row so."""
-    return [_with_holes(None), _with_holes("error"), _with_holes(None, everything=True)]
+    """Calls that must be errors: with a row to which nothing is open, or with every row so.
+
+    Also with the first row so, and with a key that is hidden from all.
+    """
+    holes = _with_holes(None)
+    first, column = holes.allowed.clone(), holes.allowed.clone()
+    first[0], column[:, 0] = False, False
+    others = [replace(holes, allowed=mask) for mask in (first, column)]
+    return [holes, _with_holes("error"), _with_holes(None, everything=True), *others]
 
 
 def _large_case() -> AttentionCase:

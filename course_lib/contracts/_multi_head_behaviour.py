@@ -1,5 +1,6 @@
 """Name the catalogued mistakes that a wrong multi-head attention equals on fresh inputs."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,8 +32,8 @@ class HeadsProbe:
 
 def explain_heads(subject: ContractSubject) -> Diagnosis:
     """Watch the candidate and every catalogued mistake in the same calls, and compare."""
-    lengths = [[1, 1, 1, 1, 1, 0], [1, 1, 0, 1, 1, 1]]
-    left = [[0, 1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0]]
+    lengths = [[1, 1, 1, 1, 0, 0], [1, 1, 0, 1, 1, 0]]  # the last token is padding in every item
+    left = [[0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]  # so the first
     mixed = [[1, 1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 1, 1]]
     many = heads_case(903, 3, 9, 4, 3)
     ordinary = [
@@ -57,10 +58,11 @@ def explain_heads(subject: ContractSubject) -> Diagnosis:
     for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):
         calls = [_heads_probe(easy), _heads_probe(hard)]
         probes.append(Probe(partial(_heads_verdict, probes=calls), core=False))
-    named = diagnose(subject.candidate, MULTI_HEAD_MISTAKES, probes, _heads_reference)
-    if named.names:
-        return named
-    return diagnose(subject.candidate, _heads_where_padding_is_mute(), probes, _heads_reference)
+    candidate = subject.candidate
+    named = diagnose(candidate, MULTI_HEAD_MISTAKES, probes, _heads_reference)
+    for others in (_heads_where_padding_is_mute(), _heads_where_hidden_columns_are_nan()):
+        named = named if named.names else diagnose(candidate, others, probes, _heads_reference)
+    return named
 
 
 def _heads_where_padding_is_mute() -> list[Mistake]:
@@ -70,6 +72,22 @@ def _heads_where_padding_is_mute() -> list[Mistake]:
         for mistake in MULTI_HEAD_MISTAKES
         if mistake.name in _HEADS_MIXED_ROWS
     ]
+
+
+def _heads_where_hidden_columns_are_nan() -> list[Mistake]:
+    """The softmax along a wrong axis, made as most people would: of nothing but -inf it is NaN."""
+    axes = {"softmax_over_queries": -2, "softmax_over_heads": 1, "softmax_over_batch": 0}
+    return [
+        replace(
+            mistake, make=partial(mistake.make, weigh=partial(_heads_along, axes[mistake.name]))
+        )
+        for mistake in MULTI_HEAD_MISTAKES
+        if mistake.name in axes
+    ]
+
+
+def _heads_along(axis: int, scores: Tensor, keep: Tensor) -> Tensor:
+    return scores.masked_fill(~keep, -math.inf).softmax(axis)
 
 
 def _heads_probe(case: HeadsCase) -> HeadsProbe:
@@ -126,11 +144,18 @@ def _heads_verdict(multi_head: Callable[..., Any], probes: list[HeadsProbe]) -> 
     return words if words[0] == "right" else ["wrong in any case"]
 
 
-def _heads_finite(multi_head: Callable[..., Any]) -> bool:
-    """Whether rows of padding, which may come out as anything finite, are finite."""
+def _heads_finite(multi_head: Callable[..., Any]) -> str:
+    """Whether rows of padding, which may come out as anything finite, are finite.
+
+    Where real rows are not, NaN among the others comes of that.
+    """
     left = heads_case(910, 2, 4, 2, 3, valid=[[0, 0, 1, 1], [0, 1, 1, 1]], causal=True)
     right = heads_case(911, 2, 4, 3, 2, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
-    return all(bool(_heads_output(multi_head, case).isfinite().all()) for case in (left, right))
+    outputs = [_heads_output(multi_head, case) for case in (left, right)]
+    for case, output in zip((left, right), outputs, strict=True):
+        if not output[_heads_probe(case).rows].isfinite().all():
+            return "real rows are not"
+    return "finite" if all(bool(each.isfinite().all()) for each in outputs) else "not finite"
 
 
 def _heads_rounding(multi_head: Callable[..., Any]) -> str:
@@ -153,17 +178,23 @@ def _heads_overwritten(multi_head: Callable[..., Any]) -> list[str]:
     given = replace(case, **{name: getattr(case, name).clone() for name in names})
     multi_head(*given.positional, **given.keywords)
     changed = {n for n in names if not torch.equal(getattr(given, n), getattr(case, n))}
+    if "x" in changed and not torch.equal(given.x[case.valid], case.x[case.valid]):
+        changed.add("real tokens")
     return sorted({"weights" if name.startswith("w_") else name for name in changed})
 
 
 def _heads_memory(multi_head: Callable[..., Any]) -> list[Any]:
-    """Whether another call of the same shape is right, and leaves the first result alone."""
+    """Whether a call gets the padding of an earlier one, or changes the result of that."""
     first = heads_case(914, 2, 12, 2, 2, valid=[[1] * 12, [1] * 9 + [0] * 3])
     other = heads_case(915, 2, 12, 2, 2, valid=[[1] * 10 + [0] * 2, [0] * 2 + [1] * 10])
     result = multi_head(*first.positional, **first.keywords)
     kept = result.detach().clone()
-    words = _heads_verdict(multi_head, [_heads_probe(first), _heads_probe(other)])
-    return [words, torch.equal(result.detach(), kept)]
+    stale = _heads_probe(replace(other, token_valid=first.token_valid))
+    stale = replace(stale, case=other, rows=other.valid & first.valid)
+    stale = replace(stale, truth=heads_by_library(replace(other, token_valid=first.valid)))
+    stale = replace(stale, truth=stale.truth[stale.rows])
+    remembered = _heads_verdict(multi_head, [stale]) == ["right"]
+    return [remembered, torch.equal(result.detach().nan_to_num(), kept.nan_to_num())]
 
 
 def _heads_training(multi_head: Callable[..., Any]) -> str:

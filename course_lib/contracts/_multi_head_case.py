@@ -159,10 +159,9 @@ def _heads_project(row: list[float], columns: list[tuple[float, ...]]) -> list[f
 
 
 def _heads_fewer_rows(case: HeadsCase) -> Iterator[HeadsCase]:
-    """One item or one token less, as long as every item keeps a real token."""
+    """Fewer items or tokens, as long as every item keeps a real token."""
     for axis, size in enumerate(case.x.shape[:2]):
-        for left_out in reversed(range(size if size > 1 else 0)):
-            keep = torch.tensor([i for i in range(size) if i != left_out])
+        for keep in _heads_keeping(size):
             valid = None if case.token_valid is None else case.valid.index_select(axis, keep)
             cut = replace(case, x=case.x.index_select(axis, keep), token_valid=valid)
             if cut.valid.any(-1).all():
@@ -170,11 +169,21 @@ def _heads_fewer_rows(case: HeadsCase) -> Iterator[HeadsCase]:
 
 
 def _heads_fewer_columns(case: HeadsCase) -> Iterator[HeadsCase]:
-    """One head less, or one column less in every head."""
-    d_head = case.x.shape[-1] // case.n_heads
-    for n_heads, width in ((case.n_heads - 1, d_head), (case.n_heads, d_head - 1)):
-        if n_heads and width:
-            columns = [head * d_head + column for head in range(n_heads) for column in range(width)]
-            keep = torch.tensor(columns)
-            weights = {name: getattr(case, name)[keep][:, keep] for name in _HEADS_WEIGHTS}
-            yield replace(case, x=case.x[..., keep], n_heads=n_heads, **weights)
+    """Fewer heads, or fewer columns in every head."""
+    size = case.x.shape[-1] // case.n_heads
+    every_head, every_column = range(case.n_heads), range(size)
+    kept = [(range(len(heads)), every_column) for heads in _heads_keeping(case.n_heads)]
+    kept += [(every_head, range(len(columns))) for columns in _heads_keeping(size)]
+    for heads, columns in kept:
+        keep = torch.tensor([head * size + column for head in heads for column in columns])
+        weights = {name: getattr(case, name)[keep][:, keep] for name in _HEADS_WEIGHTS}
+        yield replace(case, x=case.x[..., keep], n_heads=len(heads), **weights)
+
+
+def _heads_keeping(size: int) -> list[Tensor]:
+    """What to keep of an axis: halves, then three quarters; of a short one, all but one place."""
+    places = torch.arange(size)
+    if size <= 16:
+        return [places[places != left_out] for left_out in reversed(range(size if size > 1 else 0))]
+    parts = [part for count in (2, 4) for part in places.chunk(count)]
+    return [places[~torch.isin(places, part)] for part in reversed(parts)][::-1]

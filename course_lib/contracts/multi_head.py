@@ -82,6 +82,10 @@ _HEADS_MEANINGS = {
         "en": "longer than any block, with whole blocks of padding",
         "ru": "длиннее любого блока, с блоками из одного дополнения",
     },
+    "memory_layout": {
+        "en": "transposed input and weights: the same result",
+        "ru": "транспонированные вход и веса: тот же результат",
+    },
     "extreme_logits": {
         "en": "scores in the thousands: finite and right",
         "ru": "оценки в тысячах: результат конечен и верен",
@@ -129,7 +133,7 @@ def check_multi_head_contract(multi_head: Callable[..., Any]) -> ContractReport:
         "padding_leak": errors["padding_content"],
         "permutation": errors["permutation"],
     }
-    optional = ("without_padding", "half_inputs", "gradients")
+    optional = ("without_padding", "memory_layout", "half_inputs", "gradients")
     unchecked = tuple(name for name in optional if name not in errors)
     return ContractReport(subject.contract, clauses, figures, unchecked=unchecked)
 
@@ -141,6 +145,7 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     sizes = [(1, 2, 2, 2), (2, 4, 2, 3), (3, 2, 3, 2), (1, 5, 3, 5), (2, 3, 6, 1), (2, 1, 2, 3)]
     sizes += [(3, 3, 3, 3), (2, 3, 4, 2)]
     many = [heads_case(20 + n, *size) for n, size in enumerate(sizes)]
+    wide = heads_case(30, 1, 2, 2, 65)
     causal = [replace(case, causal=True) for case in many]
     padded = _heads_padded()
     right = [padded[0], padded[1], padded[6]]
@@ -149,7 +154,7 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("repeatable", 1e-12, judge_heads_state, [many[1], padded[1], causal[1]])
     yield hold("one_head", 1e-10, judge_heads, single)
     yield hold("permutation", 1e-6, judge_heads_order, many)
-    yield hold("many_heads", 1e-10, judge_heads, many)
+    yield hold("many_heads", 1e-10, judge_heads, [*many, wide])
     yield hold("future_blind", 1e-6, judge_heads_future, causal)
     yield hold("causal", 1e-10, judge_heads, causal)
     yield hold("padding_content", 1e-6, judge_heads_content, right)
@@ -159,6 +164,9 @@ def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     if heads_takes(subject, bare[0]):
         yield hold("without_padding", 1e-10, judge_heads, bare)
     yield hold("long_sequences", 1e-10, judge_heads, _heads_long())
+    strided = [_heads_strided(case) for case in (many[1], causal[7], padded[0])]
+    if heads_takes(subject, strided[0]):
+        yield hold("memory_layout", 1e-10, judge_heads, strided)
     extreme = [
         replace(case, w_q=case.w_q * 60, w_k=case.w_k * 60) for case in (many[1], *padded[:3])
     ]
@@ -196,13 +204,21 @@ def _heads_all_low(case: HeadsCase, size: float) -> HeadsCase:
 
 
 def _heads_long() -> list[HeadsCase]:
-    """Past two blocks of 64; the whole first block is padding in one case, the last in another."""
+    """Past blocks of 64 and of 512; whole blocks are padding, first or last, or scattered."""
     valid = torch.ones(2, 131, dtype=torch.int64)
     valid[0, :70], valid[1, 64:] = 0, 0
     return [
         heads_case(50, 2, 131, 1, 1, valid=valid.tolist()),
         heads_case(51, 1, 131, 2, 1, causal=True),
+        heads_case(52, 1, 521, 1, 1, valid=[[n % 5 == 0 for n in range(521)]]),
     ]
+
+
+def _heads_strided(case: HeadsCase) -> HeadsCase:
+    """The same numbers, laid out in memory with their first two axes exchanged."""
+    names = ("x", "w_q", "w_k", "w_v", "w_o")
+    tensors = {name: getattr(case, name).transpose(0, 1).contiguous() for name in names}
+    return replace(case, **{name: tensor.transpose(0, 1) for name, tensor in tensors.items()})
 
 
 def _heads_as(dtype: torch.dtype, case: HeadsCase) -> HeadsCase:
