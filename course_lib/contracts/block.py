@@ -1,6 +1,7 @@
 """The contract of a pre-norm block: two sublayers beside a stream that nothing else touches."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -131,6 +132,8 @@ def _block_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("real_sublayers", 1e-10, exact, [*cases(60, mixed), *large])
     yield hold("called_once", 1e-10, exact, cases(70, mixed, counting=True)[:2])
     sized = [block_case(80 + n, 2, 3, 4, size=10.0**n) for n in (-8, -3, 3, 8)]
+    tiny = block_case(84, 2, 3, 4)
+    sized += [replace(tiny, x=-1e-5 * tiny.x.abs()), replace(tiny, x=tiny.x.transpose(0, 1))]
     yield hold("any_size", 1e-10, exact, sized)
     narrow = cases(90, mixed, dtype=torch.float32)[:4]
     narrow.append(block_case(99, 2, 3, dtype=torch.float32, size=1e4))

@@ -144,7 +144,7 @@ def _norm_compared() -> Iterator[tuple[str, float, list[NormCase]]]:
     narrow = partial(norm_case, dtype=torch.float32)
     yield "gain_and_bias", 1e-9, [norm_case(10, 2, 3, 5, eps=0.1), norm_case(11, 3, 4, eps=1.0)]
     shapes = ((4,), (3, 2), (2, 3, 7), (2, 1, 3, 6), (3, 3, 3), (1, 1, 5), (5, 1), (2, 4, 1), (1,))
-    shapes += ((70, 64), (1, 300), (1, 3, 4), (2, 1100))
+    shapes += ((70, 64), (1, 300), (1, 3, 4), (3, 50, 4), (2, 1, 2, 1, 3), (2, 1100))
     shaped = [norm_case(20 + n, *shape) for n, shape in enumerate(shapes)]
     shaped[-1].x[:, 700] = 900.0  # a spike is √d deviations high
     strided = replace(shaped[2], x=shaped[2].x.transpose(0, 1))
@@ -168,6 +168,7 @@ def _norm_compared() -> Iterator[tuple[str, float, list[NormCase]]]:
     yield "large_mean", 1e-6, far
     single = [narrow(90, 2, 3, 5), narrow(91, 4, 8, size=30.0, eps=0.5)]
     single += [narrow(94, 2, 6, size=1e15, offset=0.0), narrow(95, 2, 6, size=1e-9)]
+    single.append(narrow(96, 2, 3, 70))
     yield "float32_inputs", 2e-5, single
     near = [narrow(92, 2, 6, offset=5000.0), narrow(93, 3, 16, offset=-6000.0)]
     yield "float32_large_mean", 2e-2, near

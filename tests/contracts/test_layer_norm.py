@@ -166,3 +166,7 @@ def test_gradients_that_disagree_stop_the_contract(monkeypatch):
     monkeypatch.setattr(_layer_norm_case, "F", Detached)
     with pytest.raises(RuntimeError, match="two references for the gradients disagree"):
         norm_gradients(case)
+
+
+def test_a_scale_that_only_far_numbers_get_is_not_taken_for_rounding():
+    assert verdict("layer_norm", "wrong", "scaled far from 0").violation.mistakes == ()

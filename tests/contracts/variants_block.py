@@ -295,6 +295,8 @@ WRONG = {
         lambda x, norm1, norm2, attend, feed: block_plain(x, norm1, attend, norm2, feed),
         "stream_untouched",
     ),
+    "wrong in tiny streams": (otherwise(lambda x: (x.abs() < 1e-3).all()), "any_size"),
+    "wrong in strided streams": (otherwise(lambda x: not x.is_contiguous()), "any_size"),
     "wrong without gradients": (
         otherwise(lambda x: not torch.is_grad_enabled()),
         "stream_untouched",

@@ -325,6 +325,15 @@ WRONG = {
         ),
         "any_shape",
     ),
+    "scaled far from 0": (
+        spoilt(lambda y, x: 1.01 * y if (x.abs() > 1e5).any() else y),
+        "any_size",
+    ),
+    "wrong for many tokens": (
+        spoilt(lambda y, x: 1.01 * y if x.numel() > 100 * x.shape[-1] else y),
+        "any_shape",
+    ),
+    "wrong for five axes": (spoilt(lambda y, x: 1.01 * y if x.dim() > 4 else y), "any_shape"),
     "wrong without gradients": (
         lambda x, gain, bias, eps=1e-5: (
             norm_plain(x, gain, bias, eps)
