@@ -49,6 +49,10 @@ _CACHE_FACTS = {
         "en": "the caller wrote into a result of {function}, and it came back",
         "ru": "{function}: записанное в прежний результат оказалось в новом",
     },
+    "starts_alike": {
+        "en": "after a text that starts alike, ids_between, the same call gives other logits",
+        "ru": "после текста с тем же началом, ids_between, тот же вызов даёт другие логиты",
+    },
     "edited": {
         "en": "the call changed {name}: {before} became {after}",
         "ru": "вызов изменил {name}: было {before}, стало {after}",
@@ -118,6 +122,7 @@ class CacheCase:
 def cache_cuts(length: int) -> list[tuple[int, ...]]:
     """Ways of cutting a text: wide and narrow chunks, single tokens between wide ones."""
     patterns = [(4, 2, 1), (3, 2, 4), (1, length), (2, 3, 1, 2), (length - 1, 1), (1, 1, 4), (3, 1)]
+    patterns += [(width, *[1] * length) for width in (2, 4)]  # a prefill, then single tokens
     cuts = [cut_by_pattern(length, pattern) for pattern in patterns]
     return sorted({cut for cut in cuts if len(cut) > 1}, key=lambda cut: (len(cut), cut))
 

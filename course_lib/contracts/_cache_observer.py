@@ -23,6 +23,7 @@ class CacheObserver:
         self.relations: dict[str, Any] = {}
         self.kind = "float64"
         self.one, self.other = self.ids(min(3, context_length)), self.ids(min(4, context_length), 5)
+        self.kin = (self.one[0], *self.ids(min(5, context_length), 7)[1:])
         self.first: dict[str, np.ndarray | None] = {}
         self.attempted = self.look_first()
 
@@ -34,7 +35,7 @@ class CacheObserver:
         """Texts of all kinds that fit: short, long, one token repeated, the first and last id."""
         top, size = self.vocab_size - 1, self.context_length
         texts = [self.ids(n, salt) for n, salt in ((2, 1), (7, 2), (9, 3), (5, 4), (11, 5))]
-        texts += [(0,) * 7, (top,) * 4, (0, top, 0, 0, top, top, 0, 0, 0)]
+        texts += [(0,) * 7, (top,) * 4, (0, top, 0, 0, top, top, 0, 0, 0), (top,)]
         return [text for text in texts if len(text) <= size] or [self.ids(size)]
 
     def reach(self) -> float:
@@ -43,11 +44,14 @@ class CacheObserver:
         return float(np.mean([self.reaches(ids, j)[-1] for j in range(len(ids))]))
 
     def look_first(self) -> bool:
-        """A prompt, another one, the first again: before anything else can leave a trace.
+        """A prompt, another one, the first again, one that starts alike; this one alone.
 
-        False if one of the functions says that it is not implemented.
+        All this before anything else can leave a trace. False if one of the functions says that it
+        is not implemented.
         """
-        for name, ids in (("one", self.one), ("other", self.other), ("again", self.one)):
+        order = (("one", self.one), ("other", self.other), ("again", self.one))
+        apart = ("", self.other)  # starts otherwise
+        for name, ids in (*order, ("kin", self.kin), apart, ("alone", self.kin), apart):
             try:
                 result = logit_array(self.cached(list(ids), [len(ids)]))
                 self.first[name] = result.values.copy()
@@ -123,6 +127,9 @@ class CacheObserver:
         """What the first calls of all said: was the first right, and what became of the next."""
         one, other, again = (self.first.get(name) for name in ("one", "other", "again"))
         steady = all(self.rows_equal(again, one)) and again is not None and one is not None
+        kin, alone = self.first.get("kin"), self.first.get("alone")
+        if steady and alone is not None and not all(self.rows_equal(kin, alone) or [False]):
+            return ("steady until a text that starts alike",)
         if steady:
             return ("steady",)
         right = self.rows_equal(one, self.run(self.one))

@@ -5,14 +5,21 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from course_lib.contracts._cache_habits import (
+    CACHE_EDGE,
+    cache_aliased,
+    cache_beyond,
+    cache_beyond_full_pass,
+    cache_edge,
+    cache_edited,
+    cache_full_leaks,
+)
 from course_lib.contracts._cache_observer import CacheObserver
 from course_lib.contracts._diagnosis import Diagnosis, Probe, diagnose
-from course_lib.contracts._logit_arrays import logit_array, scribble_over
 from course_lib.mistakes._tiny_decoder import TinyDecoder
 from course_lib.mistakes.cache import CACHE_MISTAKES
 
 _CACHE_LONGEST = 20  # tokens of the longest probe
-_CACHE_EDGE = 64  # longer contexts are not filled by a probe
 
 
 def explain_cache(observer: CacheObserver) -> Diagnosis:
@@ -45,6 +52,7 @@ def cache_probes() -> list[Probe]:
         _cache_leak_in_later,
         _cache_leak_in_first,
         _cache_leak_far,
+        _cache_leak_far_in_later,
         _cache_leak_only_if_wide,
         _cache_lost_in_chunk,
         _cache_lost_in_step,
@@ -60,13 +68,13 @@ def cache_probes() -> list[Probe]:
         _cache_past,
         _cache_counts_calls,
         _cache_agrees_with_itself,
-        _cache_beyond,
-        _cache_beyond_full_pass,
-        _cache_aliased,
-        _cache_edited,
-        _cache_full_leaks,
+        cache_beyond,
+        cache_beyond_full_pass,
+        cache_aliased,
+        cache_edited,
+        cache_full_leaks,
     ]
-    more = [_cache_one_step, _cache_edge]
+    more = [_cache_one_step, cache_edge]
     return [
         Probe(CacheObserver.state),
         *(Probe(partial(CacheObserver.relation, relation=relation)) for relation in core),
@@ -104,9 +112,24 @@ def _cache_cut_matters(seen: CacheObserver) -> list:
     return [all(seen.rows_equal(whole, steps)[3:] or [False])]
 
 
-def _cache_leak_in_later(seen: CacheObserver) -> bool:
-    """Whether a later token of a second chunk changes earlier rows of it."""
-    return any(seen.reaches(seen.ids(7), 6, [4, 3])[4:6])
+def _cache_leak_in_later(seen: CacheObserver) -> bool | str:
+    """Whether a later token of a second chunk changes earlier rows of it.
+
+    If these are rows of other places of the chunk, they are no proof of a leak.
+    """
+    ids = seen.ids(7)
+    got, full = seen.run(ids, [4, 3]), seen.run(ids)
+    if got is not None and full is not None and got.shape == full.shape:
+        moved = [(i, j) for i in (4, 5, 6) for j in (4, 5, 6) if i != j]
+        if any(all(seen.rows_equal(got[i : i + 1], full[j : j + 1])) for i, j in moved):
+            return "rows of other places"
+    return any(seen.reaches(ids, 6, [4, 3])[4:6])
+
+
+def _cache_leak_far_in_later(seen: CacheObserver) -> bool:
+    """Whether the last token of a wide second chunk reaches its first row."""
+    length = min(seen.context_length, 12)
+    return bool((seen.reaches(seen.ids(length), length - 1, [2, length - 2]) or [False] * 3)[2])
 
 
 def _cache_leak_in_first(seen: CacheObserver) -> bool:
@@ -180,9 +203,9 @@ def _cache_long(seen: CacheObserver) -> str:
     length = min(seen.context_length, _CACHE_LONGEST)
     if not all(seen.right(seen.ids(length), [length]) or [False]):
         return "turns wrong in one chunk too"
-    moved = (
-        k + 2 <= seen.context_length and ((seen.right(seen.ids(k + 2), [k + 1, 1]) or [False])[-1])
-    )
+    after = min(2, seen.context_length - k - 1)
+    rows = seen.right(seen.ids(k + 1 + after), [k + 1, *[1] * after])
+    moved = after > 0 and bool(rows) and all(rows[-after:])
     return "turns wrong, later after a wide chunk" if moved else "turns wrong"
 
 
@@ -198,7 +221,7 @@ def _cache_long_lost(seen: CacheObserver) -> bool:
 def _cache_right_in_a_full_chunk(seen: CacheObserver) -> bool:
     """Whether a chunk that is wrong in a short text is right where it fills the context."""
     length = seen.context_length
-    if length > _CACHE_EDGE or _cache_one_chunk(seen):
+    if length > CACHE_EDGE or _cache_one_chunk(seen):
         return False
     return all(seen.right(seen.ids(length), [length]) or [False])
 
@@ -206,7 +229,7 @@ def _cache_right_in_a_full_chunk(seen: CacheObserver) -> bool:
 def _cache_right_in_the_last_step(seen: CacheObserver) -> bool:
     """Whether a single token that is wrong in a short text is right in the last place."""
     length = seen.context_length
-    if length > _CACHE_EDGE or _cache_one_step(seen):
+    if length > CACHE_EDGE or _cache_one_step(seen):
         return False
     return (seen.right(seen.ids(length), [length - 1, 1]) or [False])[-1]
 
@@ -244,54 +267,5 @@ def _cache_agrees_with_itself(seen: CacheObserver) -> bool:
     """Whether every row is wrong, however the text is cut, and always the same."""
     ids, whole = seen.ids(7), seen.run(seen.ids(7), [7])
     agree = [seen.rows_equal(seen.run(ids, cut), whole) for cut in ([4, 3], [1] * 7, [3, 2, 2])]
-    odd = any(seen.right(ids, [7])) or _cache_leak_in_first(seen) or _cache_full_leaks(seen)
+    odd = any(seen.right(ids, [7])) or _cache_leak_in_first(seen) or cache_full_leaks(seen)
     return not odd and all(rows and all(rows) for rows in agree)
-
-
-def _cache_edge(seen: CacheObserver) -> list[bool]:
-    length = seen.context_length
-    return [] if length > _CACHE_EDGE else seen.right(seen.ids(length), [length - 1, 1])[-1:]
-
-
-def _cache_beyond(seen: CacheObserver) -> str:
-    """What the cache answers to one token more than fits."""
-    size = seen.context_length
-    if size > _CACHE_EDGE:
-        return "not asked"
-    ids = seen.ids(size + 1)
-    got, steps = seen.run(ids, [size, 1]), seen.run(ids, [size + 1])
-    if got is None:
-        return "refused" if steps is None else "one chunk answered"
-    for name, kept in (("front cut", ids[1:]), ("end cut", ids[:-1])):
-        if all(seen.rows_equal(got, seen.run(kept)) or [False]):
-            return name
-    agree = all(seen.rows_equal(got, steps) or [False])
-    return "answered" if agree else "answered, as the cut goes"
-
-
-def _cache_beyond_full_pass(seen: CacheObserver) -> bool:
-    """Whether the full pass answers to more than fits."""
-    size = seen.context_length
-    return size <= _CACHE_EDGE and seen.run(seen.ids(size + 1)) is not None
-
-
-def _cache_aliased(seen: CacheObserver) -> bool:
-    """Whether a later call changes an earlier result, or a written result comes back."""
-    ids, other = seen.ids(5), seen.ids(5, 4)
-    first = seen.cached(list(ids), [5])
-    kept = logit_array(first).values.copy()
-    seen.cached(list(other), [5])
-    changed = not np.array_equal(logit_array(first).values, kept)
-    scribble_over(first)
-    again = logit_array(seen.cached(list(ids), [5])).values
-    return changed or not all(seen.rows_equal(again, kept))
-
-
-def _cache_edited(seen: CacheObserver) -> list[bool]:
-    ids, chunks = list(seen.ids(6)), [3, 2, 1]
-    seen.cached(ids, chunks)
-    return [tuple(ids) == seen.ids(6), chunks == [3, 2, 1]]
-
-
-def _cache_full_leaks(seen: CacheObserver) -> bool:
-    return any(seen.reaches(seen.ids(7), 6)[:6])

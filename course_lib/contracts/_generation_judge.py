@@ -45,6 +45,10 @@ _GENERATION_FACTS = {
         "en": "the model was given {n} tokens, it holds {size}",
         "ru": "модели дано токенов {n}, а помещается {size}",
     },
+    "overwritten": {
+        "en": "a later call changed the ids that an earlier one had returned",
+        "ru": "следующий вызов изменил ids, которые вернул предыдущий",
+    },
     "prompt": {
         "en": "the prompt became {came}",
         "ru": "затравка стала такой: {came}",
@@ -150,20 +154,25 @@ def judge_generation_flag(subject: ContractSubject, case: GenerationCase, as_ten
     if len(case.prompt) > case.max_length:
         return 0.0
     _, _, arguments = generation_call(subject, case, as_tensor)
-    after = arguments[0].training
+    _generation_flag_kept(case, arguments[0].training)
+    return 0.0
+
+
+def _generation_flag_kept(case: GenerationCase, after: bool) -> None:
     if after is not case.training:
         facts = localized(_GENERATION_FACTS["flag"], before=case.training, after=after)
-        raise Breach("flag", f"training = {after}", f"training = {case.training}", facts=facts)
-    return 0.0
+        modes = f"training = {after}", f"training = {case.training}"
+        raise Breach("flag", *modes, facts=facts, clause="flag_restored")
 
 
 def judge_generation_refusal(
     subject: ContractSubject, case: GenerationCase, as_tensor: bool
 ) -> float:
-    """Too long a prompt must be a ValueError."""
+    """Too long a prompt must be a ValueError, and leave the model in its mode."""
     if len(case.prompt) > case.max_length and case.max_new_tokens:
         arguments, keywords = generation_arguments(case, as_tensor=as_tensor)
         must_raise(ValueError, subject.candidate, *arguments, **keywords)
+        _generation_flag_kept(case, arguments[0].training)
     return 0.0
 
 
@@ -189,8 +198,14 @@ def judge_generation_again(
         return 0.0
     first, reason, arguments = generation_call(subject, case, as_tensor)
     kept, model = (list(first), reason), arguments[0]
+    fresh, keywords = generation_arguments(case, as_tensor=as_tensor)
+    result = call_candidate(subject.candidate, *fresh, **keywords)
     other = replace(case, prompt=(5, *case.prompt[1:]), rule="place", max_new_tokens=3)
     generation_call(subject, other, as_tensor)
+    if _generation_ids(result[0]) != first:
+        came = _generation_ids(result[0])
+        facts = localized(_GENERATION_FACTS["overwritten"])
+        raise Breach("overwritten", str(came), str(first), facts=facts)
     again, reason, _ = generation_call(subject, case, as_tensor)
     _generation_compare((again, reason), kept, "other")
     fresh, keywords = generation_arguments(case, as_tensor=as_tensor)

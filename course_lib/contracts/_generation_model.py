@@ -27,6 +27,7 @@ class GenerationCase:
     training: bool = True
     name_eos: bool = True
     size: float = 1.0
+    level: float = 0.0
 
     def model(self) -> "ScriptedModel":
         """A fresh model."""
@@ -91,7 +92,7 @@ class ScriptedModel(nn.Module):
         """Negative numbers, the largest of all in the second row: it matters which row is read."""
         ahead = (best - token) % self.case.vocab_size  # 0: the best, 1: the least
         rank = self.case.vocab_size if ahead == 0 else ahead - 1
-        return self.case.size * (rank * 1.5 - 40.0 - 3.0 * abs(end - 2))
+        return self.case.level + self.case.size * (rank * 1.5 - 40.0 - 3.0 * abs(end - 2))
 
     def __repr__(self) -> str:
         """The rule in a line, for a message."""

@@ -19,6 +19,7 @@ def explain_generation(generate: Any, *, as_tensor: bool) -> Diagnosis:
     core = [
         sums,
         GenerationCase((5,), 3, None, 9, 8, training=False),
+        replace(sums, level=500.0),
         GenerationCase((2, 6), 3, 99, 9, 8, "place"),
         script(eos_id=4, max_new_tokens=6),
         script(eos_id=2),
@@ -42,6 +43,10 @@ def explain_generation(generate: Any, *, as_tensor: bool) -> Diagnosis:
         probes.append(Probe(partial(_generation_long, case=case, as_tensor=as_tensor)))
     for case in (sums, replace(sums, training=False)):
         probes.append(Probe(partial(_generation_flag, case=case, as_tensor=as_tensor)))
+    refused = replace(long[0], training=True)
+    probes.append(
+        Probe(partial(_generation_refused, case=refused, as_tensor=as_tensor), core=False)
+    )
     probes.append(Probe(partial(_generation_fed, case=core[8], as_tensor=as_tensor), core=False))
     probes.append(Probe(partial(_generation_prompt, case=sums, as_tensor=as_tensor)))
     return diagnose(generate, GENERATION_MISTAKES, probes, _generation_reference)
@@ -65,6 +70,9 @@ def generation_arguments(case: GenerationCase, *, as_tensor: bool) -> tuple[list
 
 def _generation_answer(generate: Any, case: GenerationCase, as_tensor: bool) -> list:
     arguments, keywords = generation_arguments(case, as_tensor=as_tensor)
+    if case.eos_id is None:  # an earlier EOS must not be remembered, nor taken for a default
+        generate(case.model(), arguments[1], 1, 10**6)
+        arguments, keywords = generation_arguments(case, as_tensor=as_tensor)
     new_ids, reason = generate(*arguments, **keywords)
     return [[int(token) for token in new_ids], str(reason)]
 
@@ -80,6 +88,16 @@ def _generation_flag(generate: Any, case: GenerationCase, as_tensor: bool) -> bo
     arguments, keywords = generation_arguments(case, as_tensor=as_tensor)
     generate(*arguments, **keywords)
     return arguments[0].training
+
+
+def _generation_refused(generate: Any, case: GenerationCase, as_tensor: bool) -> str:
+    """In which mode a refusal leaves the model."""
+    arguments, keywords = generation_arguments(case, as_tensor=as_tensor)
+    try:
+        generate(*arguments, **keywords)
+    except ValueError:
+        return "refused" if arguments[0].training else "refused in eval mode"
+    return "answered"
 
 
 def _generation_fed(generate: Any, case: GenerationCase, as_tensor: bool) -> bool:

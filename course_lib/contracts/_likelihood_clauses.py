@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,7 +52,7 @@ LIKELIHOOD_MEANINGS = {
     },
     "unequal_lengths": {
         "en": "every token weighs the same, in short rows and in long",
-        "ru": "все токены весят одинаково, и в коротких, и в длинных",
+        "ru": "все токены весят одинаково в строках любой длины",
     },
     "padding_anywhere": {
         "en": "valid says what is padding, on the left and inside too",
@@ -77,6 +78,7 @@ def likelihood_clauses(
     certain = [certain_likelihood(3, *size) for size in ((1, 5, 7), (2, 4, 5), (3, 3, 4))]
     even = [even_likelihood(*size) for size in ((1, 6, 5, 0.0), (2, 4, 7, -3.0), (3, 2, 3, 2.5))]
     sizes = ((1, 2, 2), (1, 6, 3), (2, 5, 7), (5, 2, 3), (4, 4, 4), (3, 40, 11), (2, 9, 1))
+    sizes = (*sizes, (17, 3, 5), (1, 14, 300))
     plain = [random_likelihood(seed, *size) for seed, size in enumerate(sizes)]
     plain += [of_dtype(case, torch.float32) for case in plain[1:4]]
     padded = [
@@ -97,6 +99,8 @@ def likelihood_clauses(
         masked_anywhere([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]], 4),
         masked_anywhere([[0, 1, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]], 5),
         masked_anywhere([[1, 1, 0, 0, 1, 1], [0, 1, 1, 1, 1, 0]], 3),
+        masked_anywhere([[0, 0, 0, 1, 1, 0], [0, 0, 1, 1, 0, 0]], 4),
+        masked_anywhere([[1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]], 5),
     ]
     rounded = [
         of_dtype(case, torch.float16)
@@ -181,18 +185,22 @@ def likelihood_categorised(
 ) -> Any:
     """How an extreme answer fails; which floor or ceiling people choose does not matter.
 
-    Of a candidate that is wrong in a plain call too, the number itself is what is observed.
+    Of a candidate that is wrong in a plain call too, or in one with the same tokens and other
+    logits, the number itself is what is observed.
     """
     try:
         got = likelihood_number(candidate(*case.copies()))
     except (ArithmeticError, ValueError):  # Python's own exp and log do not give infinities
         got = math.nan
     usual = likelihood_number(candidate(*plain.copies()))
+    tame = replace(case, logits=torch.linspace(0, 1, case.logits.numel()).view_as(case.logits))
+    again = likelihood_number(candidate(*tame.copies()))
     want = likelihood_wanted(case, asked, nats_by_loops)
     error = _error_of(got, case, asked) if got is not None and math.isfinite(got) else math.inf
     if error < near:
         return "right"
-    if usual is None or not _error_of(usual, plain, asked) < 1e-5 or got is None:
+    known = usual is not None and again is not None and got is not None
+    if not (known and max(_error_of(usual, plain, asked), _error_of(again, tame, asked)) < 1e-5):
         return ["wrong anyway", got]
     if not math.isfinite(got):
         return "not finite"

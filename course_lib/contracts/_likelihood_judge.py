@@ -95,6 +95,8 @@ def judge_likelihood(
 ) -> float:
     """Hold one call to both references."""
     want = likelihood_wanted(case, asked, nats_by_loops)
+    if not math.isfinite(want):
+        return 0.0
     got = call_likelihood(subject, case, asked, want)
     error = asked.misses(got, want, likelihood_scale(case))
     if error > allowed:

@@ -163,12 +163,14 @@ def _sampling_overwritten(distribution: Callable[..., Any]) -> bool:
     return [float(value) for value in first] != kept
 
 
-def _sampling_accepted(distribution: Callable[..., Any], case: SamplingCase) -> bool:
+def _sampling_accepted(distribution: Callable[..., Any], case: SamplingCase) -> bool | str:
     """Whether a bad argument passes as far as any answer, or any error but the right ones."""
     try:
         distribution(list(case.logits), **case.keywords)
     except (ValueError, TypeError):
         return False
+    except AssertionError:
+        return "asserted"  # refused, though by another error
     except Exception:
         return True
     return True

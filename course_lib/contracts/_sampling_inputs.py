@@ -45,7 +45,8 @@ def sampling_extremes() -> list[SamplingCase]:
         SamplingCase((100.0, -100.0, 99.0), 0.1, 2),
         SamplingCase((-12000.0, -12001.0, -12003.0), 1.0, 1),
         SamplingCase((-12000.0, -12001.0, -12003.0), 1.0, None, 0.8),
-        SamplingCase((-3e9, -3e9 - 256.0, -3e9 - 512.0), 256.0, 2),  # below any usual fill
+        SamplingCase((-3e9, -3e9 - 256.0, -3e9 - 512.0), 256.0, 2),  # below a usual fill
+        SamplingCase((-3e30, -1e30, -2e30), None, 1),  # below any
     ]
     return cases
 

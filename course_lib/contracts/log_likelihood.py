@@ -113,7 +113,7 @@ def _log_likelihood_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     even = [
         _one_text(even_likelihood(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))
     ]
-    sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1))
+    sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1), (4, 300))
     plain = [_one_text(random_likelihood(n, 1, *size)) for n, size in enumerate(sizes)]
     extreme = [
         _one_text(surprised_likelihood(1, length, gaps, level))

@@ -144,12 +144,14 @@ def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("exact_boundaries", cases=sampling_boundaries())
     tail = (0.0, -50.0, -3.0)
     ends = [SamplingCase(logits, top_p=p) for logits in (tail, mixed) for p in (1.0, 1e-9, 1e-30)]
+    ends.append(SamplingCase(tail, top_p=0.995))
     yield hold("top_p_ends", cases=[*ends, SamplingCase(tail, top_k=2, top_p=1.0)])
     yield hold("temperature_first", cases=sampling_orders())
     both = [SamplingCase(t, None, k, p) for t in (four, mixed) for k in (2, 3) for p in masses[2:]]
     flat = (1.0, 1.2, 1.1, 0.9, 1.15)
     both += [SamplingCase(flat, None, k, p) for k in (2, 3) for p in (0.3, 0.45, 0.55, 0.75)]
     both += [SamplingCase(mixed, warmth, 3, 0.6) for warmth in (0.4, 2.5)]
+    both += [SamplingCase(mixed, None, k, p) for k in (1, 5) for p in (0.3, 0.6, 0.95)]
     both += [SamplingCase((0.0,) * 4, None, 2, 0.5), SamplingCase(logits[2], 2.0, 2, 0.6)]
     yield hold("top_k_then_top_p", cases=both)
     yield hold("extreme_logits", cases=sampling_extremes())

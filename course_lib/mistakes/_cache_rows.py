@@ -28,6 +28,10 @@ def _cache_next_seen(decoder: TinyDecoder, width: int, n_keys: int, offset: int)
     return seen_keys(width, n_keys, n_keys - width + 1)
 
 
+def _cache_next_seen_later(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> Any:
+    return seen_keys(width, n_keys, n_keys - width + (1 if offset else 0))
+
+
 def _cache_one_ahead(decoder: TinyDecoder, cache: TinyCache, width: int) -> np.ndarray:
     return cache.length + np.arange(width) + (cache.length > 0)
 
@@ -112,6 +116,16 @@ CACHE_ROW_MISTAKES = (
         {
             "en": "inside a chunk a token reads the next one: the mask is one diagonal too wide",
             "ru": "внутри куска токен читает следующий: маска шире на одну диагональ",
+        },
+        {"en": "tril(diagonal=n_keys - n_queries)", "ru": "tril(diagonal=n_keys - n_queries)"},
+    ),
+    Mistake(
+        "one_ahead_in_later_chunks",
+        "a mutation of right code",
+        lambda: TinyDecoder(see=_cache_next_seen_later),
+        {
+            "en": "in a chunk that comes after a past, a token reads the next one too",
+            "ru": "в куске, у которого есть прошлое, токен читает и следующий",
         },
         {"en": "tril(diagonal=n_keys - n_queries)", "ru": "tril(diagonal=n_keys - n_queries)"},
     ),

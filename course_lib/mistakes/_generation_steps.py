@@ -20,6 +20,15 @@ def _generation_prompt_grown(
     return ids[start:], stop
 
 
+def _generation_refusing_late(
+    model: Any, prompt: Any, max_new_tokens: int, eos_id: int | None = None
+) -> tuple:
+    """Switch to eval before the prompt is looked at."""
+    if len(prompt) > model.max_length:
+        model.eval()
+    return mistaken_generation()(model, prompt, max_new_tokens, eos_id)
+
+
 def _generation_drawn(logits: torch.Tensor) -> torch.Tensor:
     return torch.multinomial(logits[-1].float().softmax(-1), 1)[0]
 
@@ -158,6 +167,17 @@ GENERATION_STEP_MISTAKES = (
             "ru": "модель остаётся в режиме eval: обучение продолжится без dropout",
         },
         {"en": "model.train(was_training)", "ru": "model.train(was_training)"},
+    ),
+    Mistake(
+        "left_in_eval_by_a_refusal",
+        "a mutation of right code",
+        lambda: _generation_refusing_late,
+        {
+            "en": "eval comes before the check of the prompt: after a refusal the model stays in "
+            "eval mode",
+            "ru": "eval вызван до проверки затравки: после отказа модель остаётся в режиме eval",
+        },
+        {"en": "try: … finally: model.train(was)", "ru": "try: … finally: model.train(was)"},
     ),
     Mistake(
         "always_left_in_training",

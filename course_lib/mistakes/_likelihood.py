@@ -81,6 +81,16 @@ def _mean_of_rows(costs: Tensor, real: Tensor, valid: Tensor) -> Tensor:
 # Each step of the formula, with the ways of getting it wrong: {name of the mistake: (step, way)}.
 LIKELIHOOD_STEPS = {
     "not_shifted": ("align", lambda *parts: parts),
+    "not_shifted_end_dropped": ("align", lambda *parts: tuple(part[:, :-1] for part in parts)),
+    "not_shifted_start_dropped": ("align", lambda *parts: tuple(part[:, 1:] for part in parts)),
+    "last_column_lost": (
+        "align",
+        lambda *parts: tuple(part[:, :-1] for part in _next_token_pairs(*parts)),
+    ),
+    "second_column_lost": (
+        "align",
+        lambda *parts: tuple(part[:, 1:] for part in _next_token_pairs(*parts)),
+    ),
     "shifted_twice": (
         "align",
         lambda logits, ids, real: (logits[:, :-2], ids[:, 2:], real[:, 2:]),
@@ -175,6 +185,7 @@ def likelihood_mistakes(
     found = []
     for name in names:
         step, way = LIKELIHOOD_STEPS[name]
-        source, what, fix = LIKELIHOOD_MISTAKE_TEXTS[name]
+        alike = "not_shifted" if name.startswith("not_shifted") else name
+        source, what, fix = LIKELIHOOD_MISTAKE_TEXTS[alike]
         found.append(Mistake(name, source, partial(build, **{step: way}), what, fix))
     return tuple(found)

@@ -278,4 +278,17 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         },
         {"en": "label_smoothing=0 when measuring", "ru": "при измерении label_smoothing=0"},
     ),
+    "last_column_lost": (
+        "a mutation of right code",
+        {"en": "the last position is never predicted", "ru": "последняя позиция не предсказана"},
+        {"en": "token_ids[:, 1:], to the end", "ru": "token_ids[:, 1:] до конца"},
+    ),
+    "second_column_lost": (
+        "nlp-with-transformers/notebooks#67",
+        {
+            "en": "the first prediction is dropped: token 1 is not scored",
+            "ru": "первое предсказание отброшено: токен 1 не учтён",
+        },
+        {"en": "logits[:, :-1], from the start", "ru": "logits[:, :-1] с самого начала"},
+    ),
 }

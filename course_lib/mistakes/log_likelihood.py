@@ -49,6 +49,7 @@ LOG_LIKELIHOOD_MISTAKES = (
         mistaken_log_likelihood,
         (
             *("not_shifted", "shifted_twice", "shifted_backwards", "wrapped_around"),
+            *("not_shifted_end_dropped", "not_shifted_start_dropped"),
             *("end_scored_as_zero", "probability_floor", "probability_rounds_to_zero"),
             *("exp_overflows", "probability_not_log", "raw_logits", "softmax_twice"),
             *(

@@ -153,6 +153,8 @@ PERPLEXITY_MISTAKES = (
         mistaken_perplexity,
         (
             *("not_shifted", "shifted_twice", "shifted_backwards", "rows_run_together"),
+            *("not_shifted_end_dropped", "not_shifted_start_dropped"),
+            *("last_column_lost", "second_column_lost"),
             *("wrapped_around", "end_scored_as_zero", "padding_counted", "mask_not_shifted"),
             *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_instead_of_mask"),
             "zero_guessed_padding",

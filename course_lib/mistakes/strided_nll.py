@@ -4,6 +4,7 @@ from functools import partial
 
 import torch
 
+from course_lib.mistakes._strided_more import STRIDED_END_MISTAKES
 from course_lib.mistakes._strided_steps import (
     means_weighing,
     mistaken_strided_nll,
@@ -18,6 +19,7 @@ from course_lib.mistakes._strided_steps import (
 from course_lib.mistakes.catalogue import Mistake
 
 STRIDED_NLL_MISTAKES = (
+    *STRIDED_END_MISTAKES,
     Mistake(
         "window_means_unweighted",
         "huggingface/transformers#34138",
@@ -125,10 +127,7 @@ STRIDED_NLL_MISTAKES = (
         "a mutation of right code",
         partial(mistaken_strided_nll, reduce=lambda parts, length: torch.cat(parts).sum()),
         {"en": "the nats are summed, not averaged", "ru": "наты сложены, а не усреднены"},
-        {
-            "en": "divide by T - 1, the number of predictions",
-            "ru": "делите на T - 1, число предсказаний",
-        },
+        {"en": "divide by T - 1", "ru": "делите на T - 1"},
     ),
     Mistake(
         "disjoint_windows",

@@ -356,7 +356,7 @@ MISTAKES = {
     "ids_used_up": "arguments_unchanged",
     "chunks_used_up": "arguments_unchanged",
     "cached_pass_with_a_window": "one_chunk",
-    "prefix_not_compared": "repeatable",
+    "prefix_not_compared": "prefixes",
 }
 
 

@@ -376,7 +376,7 @@ WRONG = {
         distribution_with(cut_k=lambda ranked, k, logits: ranked[: k - (k == 5)] if k else ranked),
         "top_k",
     ),
-    "nearly 1 taken for 1": (distribution_with(whole=lambda p: p > 0.99), "top_p"),
+    "nearly 1 taken for 1": (distribution_with(whole=lambda p: p > 0.99), "top_p_ends"),
     "temperature ignored": (distribution_with(warm=lambda z, t: z), "temperature"),
     "temperature multiplied": (distribution_with(warm=lambda z, t: z * t), "temperature"),
     "temperature twice": (distribution_with(warm=lambda z, t: z / t / t), "temperature"),
