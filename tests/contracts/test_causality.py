@@ -108,7 +108,7 @@ def test_other_vocabularies_and_lengths(vocab_size, length):
 def test_the_figures_tell_what_is_not_demanded():
     blind = check_causality_contract(lambda ids: torch.eye(V)[ids], vocab_size=V, length=LENGTH)
     assert blind["past_effect"] == 0.0
-    assert "0 would mean that the past is not read" in blind.notes[0]
+    assert "(0: the past is not read)" in blind.notes[0]
     moving = verdict("causality", "right", "positions from the end").report
     assert moving["cut_effect"] > 0.1
     assert moving["leak"] == 0.0

@@ -36,10 +36,10 @@ def test_the_figures_and_the_note_say_what_was_left_open():
         "large_count": 65_537 * 65_536,
         "frozen_counted": 1.0,
     }
-    assert "are counted; neither is demanded" in report.notes[0]
+    assert "are counted; counting them or not is up to you" in report.notes[0]
     trainable = check_parameter_count_contract(count_trainable)
     assert trainable["frozen_counted"] == 0.0
-    assert "are left out; neither is demanded" in trainable.notes[0]
+    assert "are left out; counting them or not is up to you" in trainable.notes[0]
 
 
 def test_the_right_counts_by_hand():
