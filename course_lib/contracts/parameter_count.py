@@ -76,12 +76,16 @@ _COUNT_FACTS = {
     },
     "kept": {"en": "unchanged", "ru": "без изменений"},
     "frozen_in": {
-        "en": "frozen parameters (requires_grad=False) are counted; counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) сосчитаны; считать их или нет, решаете вы",
+        "en": "frozen parameters (requires_grad=False) are counted; "
+        "counting them or not is up to you",
+        "ru": "замороженные параметры (requires_grad=False) сосчитаны; "
+        "считать их или нет, решаете вы",
     },
     "frozen_out": {
-        "en": "frozen parameters (requires_grad=False) are left out; counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) не сосчитаны; считать их или нет, решаете вы",
+        "en": "frozen parameters (requires_grad=False) are left out; "
+        "counting them or not is up to you",
+        "ru": "замороженные параметры (requires_grad=False) не сосчитаны; "
+        "считать их или нет, решаете вы",
     },
 }
 
