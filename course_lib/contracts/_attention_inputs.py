@@ -13,6 +13,8 @@ from course_lib.contracts._attention_case import (
     some_allowed,
 )
 
+_HALVES = (torch.float16, torch.bfloat16)
+
 
 def attention_calls() -> list[AttentionCase]:
     """One call of each form: 2-D to 4-D, with a mask, with each policy."""
@@ -36,7 +38,8 @@ def attention_plain() -> list[AttentionCase]:
     q, k, v = attention_inputs(300, 3, 4, 5, 2)
     cases += [AttentionCase(q * size, k * size, v) for size in (0.0, 1e-120, 5.0)]
     same = normal(310, 4, 3)
-    return [*cases, AttentionCase(same, same, same)]
+    cases += [AttentionCase(q, k, v * 1e6), AttentionCase(*attention_inputs(320, 3, 1, 5, 2, 2, 3))]
+    return [*cases, AttentionCase(same, same, same), AttentionCase(q, k, normal(323, 4, 70))]
 
 
 def attention_items() -> list[AttentionCase]:
@@ -59,6 +62,9 @@ def attention_masked() -> list[AttentionCase]:
         AttentionCase(*attention_inputs(400 + 10 * n, t_q, t_k, 5, 3), some_allowed(n, t_q, t_k))
         for n, (t_q, t_k) in enumerate(sizes)
     ]
+    for n, (t_k, width) in enumerate([(4, 4), (5, 1), (3, 3)]):  # d_k = d_v, and both are 1
+        inputs = attention_inputs(403 + 10 * n, 4, t_k, width, width)
+        cases.append(AttentionCase(*inputs, some_allowed(20 + n, 4, t_k)))
     everything = torch.ones(4, 4, dtype=torch.bool)
     return [
         *cases,
@@ -177,6 +183,7 @@ def attention_float32() -> list[AttentionCase]:
         ((4, 4, 3, 2), some_allowed(3, 4, 4)),
         ((3, 5, 67, 2, 2, 3), some_allowed(4, 2, 1, 3, 5)),
         ((1, 5, 3, 2, 2), some_allowed(5, 5)),
+        ((2, 131, 3, 2), some_allowed(5, 2, 131)),
     ]
     cases = [
         AttentionCase(*(tensor.float() for tensor in attention_inputs(800, *sizes)), mask)
@@ -199,6 +206,8 @@ def attention_halves() -> list[AttentionCase]:
         cases.append(AttentionCase(q.half(), k.half(), v.half(), allowed))
         cases.append(AttentionCase(fine_q.bfloat16(), fine_k.bfloat16(), v.bfloat16(), allowed))
     small = attention_inputs(860, 3, 4, 5, 2, 2)
+    first = torch.tensor([False, True, True, True])
+    cases += [AttentionCase(*(t.to(kind) for t in small), first) for kind in _HALVES]
     cases.append(AttentionCase(*(tensor.half() for tensor in small)))
     cases.append(AttentionCase(*(tensor.bfloat16() for tensor in small), some_allowed(6, 2, 1, 4)))
     return cases

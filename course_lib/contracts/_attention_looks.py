@@ -119,8 +119,9 @@ def look_at_narrow(attention: Any, case: AttentionCase) -> str:
     output = _seen_output(_seen_call(attention, case))
     if not output.isfinite().all():
         return "not finite"
-    tolerance = 1e-5 if case.q.dtype == torch.float32 else 0.03
-    return "right" if _seen_close(output, case.truth.output, tolerance) else "wrong"
+    if _seen_close(output, case.truth.output, 1e-5 if case.q.dtype == torch.float32 else 0.03):
+        return "right"
+    return "too coarse" if _seen_close(output, case.truth.output, 0.03) else "wrong"
 
 
 def look_at_score_width(attention: Any, case: AttentionCase) -> bool:
