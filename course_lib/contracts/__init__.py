@@ -1,14 +1,14 @@
 """Contracts: each takes anybody's function and returns a report, or says what is wrong with it."""
 
 from course_lib.contracts.attention import check_attention_contract
-from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.batching import check_batching_contract
+from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 from course_lib.contracts.causality import check_causality_contract
-from course_lib.contracts.log_likelihood import check_log_likelihood_contract
 from course_lib.contracts.generation import check_generation_contract
 from course_lib.contracts.layer_norm import check_layer_norm_contract
+from course_lib.contracts.log_likelihood import check_log_likelihood_contract
 from course_lib.contracts.multi_head import check_multi_head_contract
 from course_lib.contracts.nll import check_nll_contract
 from course_lib.contracts.parameter_count import check_parameter_count_contract

@@ -30,8 +30,8 @@ _DIAGNOSIS_TEXTS = {
     },
     "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
     "more": {
-        "en": "; in other calls it is wrong in some other way too",
-        "ru": "; в других вызовах есть и другие ошибки",
+        "en": "; not every wrong answer is explained by this",
+        "ru": "; этим объясняются не все неверные ответы",
     },
 }
 

@@ -7,7 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts._candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts._candidate import (
+    Breach,
+    ContractSubject,
+    call_candidate,
+    finite_wanted,
+)
 from course_lib.contracts._multi_head_case import HeadsCase, heads_by_library
 from course_lib.report import Mismatch
 from course_lib.text import localized
@@ -124,8 +129,8 @@ def _heads_check_form(case: HeadsCase, output: Any) -> None:
         text = localized(_HEADS_FACTS["not_finite"], rows=rows, item=item)
         index = (item, rows[0], 0)
         got = output[index].item()
-        place = Mismatch("output", index, got, "finite")
-        raise Breach("not finite", str(got), "finite", mismatches=(place,), facts=text)
+        place = Mismatch("output", index, got, finite_wanted())
+        raise Breach("not finite", str(got), finite_wanted(), mismatches=(place,), facts=text)
 
 
 def _heads_malformed(fact: str, **values: Any) -> Breach:

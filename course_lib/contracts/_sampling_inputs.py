@@ -69,3 +69,15 @@ def sampling_bad() -> list[SamplingCase]:
     cases += [replace(right, top_p=p) for p in (0.0, -0.5, 1.5)]
     bad = ((), (1.0, math.nan), (math.inf, 0.0), (0.0, -math.inf))
     return cases + [replace(right, logits=logits) for logits in bad]
+
+
+def sampling_combinations() -> list[SamplingCase]:
+    """Few tokens, with ties and without, under every mixture of temperature, k and p."""
+    tokens = [(1.0, 2.5), (0.0, 0.0), (2.0, 0.5), (0.0, 2.0, 2.0), (3.0, 1.0, 0.5), (1.0, 0.0, 1.0)]
+    tokens += [(0.5, 2.0, 0.5, 2.0), (1.0, 3.0, 2.0, -1.0), (2.0, 1.0, 0.5, 0.5, 2.0)]
+    cases = []
+    for logits in tokens:
+        for warmth in (None, 0.6, 1.7):
+            counts, masses = (None, *range(1, len(logits) + 1)), (None, 0.13, 0.43, 0.71, 0.89)
+            cases += [SamplingCase(logits, warmth, k, p) for k in counts for p in masses]
+    return cases

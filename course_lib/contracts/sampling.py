@@ -15,6 +15,7 @@ from course_lib.contracts._sampling_case import SamplingCase
 from course_lib.contracts._sampling_inputs import (
     sampling_bad,
     sampling_boundaries,
+    sampling_combinations,
     sampling_extremes,
     sampling_many,
     sampling_orders,
@@ -76,6 +77,10 @@ _SAMPLING_MEANINGS = {
     "top_k_then_top_p": {
         "en": "top-p measures what top-k left, renormalised",
         "ru": "top-p отмеряет оставшееся после top-k, с перенормировкой",
+    },
+    "any_mixture": {
+        "en": "few tokens, ties or none; any temperature with any k and p",
+        "ru": "мало токенов, с ничьими и без; любые сочетания T, k и p",
     },
     "extreme_logits": {
         "en": "logits in the thousands, tiny temperatures",
@@ -154,6 +159,7 @@ def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     both += [SamplingCase(mixed, None, k, p) for k in (1, 5) for p in (0.3, 0.6, 0.95)]
     both += [SamplingCase((0.0,) * 4, None, 2, 0.5), SamplingCase(logits[2], 2.0, 2, 0.6)]
     yield hold("top_k_then_top_p", cases=both)
+    yield hold("any_mixture", cases=sampling_combinations())
     yield hold("extreme_logits", cases=sampling_extremes())
     yield hold("large_vocabulary", cases=sampling_many())
     yield hold("bad_arguments", allowed=None, judge=judge_sampling_refusal, cases=sampling_bad())

@@ -19,7 +19,7 @@ CHECK, CATALOGUE = check_sampling_contract, SAMPLING_MISTAKES
 CLAUSES = [
     *("result_form", "arguments_unchanged", "repeatable", "softmax", "temperature", "top_k"),
     *("top_k_ties", "top_p", "exact_boundaries", "top_p_ends", "temperature_first"),
-    *("top_k_then_top_p", "extreme_logits", "large_vocabulary", "bad_arguments"),
+    *("top_k_then_top_p", "any_mixture", "extreme_logits", "large_vocabulary", "bad_arguments"),
 ]
 
 
@@ -372,6 +372,12 @@ RIGHT = {
     "filters of filters": filters_of_filters,
 }
 WRONG = {
+    "k ignored for two tokens": (
+        distribution_with(
+            cut_k=lambda ranked, k, logits: ranked[:k] if len(logits) > 2 else ranked
+        ),
+        "any_mixture",
+    ),
     "one token too few for k of all and p": (
         distribution_with(cut_k=lambda ranked, k, logits: ranked[: k - (k == 5)] if k else ranked),
         "top_k",
