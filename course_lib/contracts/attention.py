@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import torch
+
 from course_lib.contracts._attention_behaviour import attention_is_forward_only, explain_attention
 from course_lib.contracts._attention_case import attention_inputs
 from course_lib.contracts._attention_dangers import (
@@ -41,6 +43,7 @@ from course_lib.contracts._attention_judge import (
     judge_form,
     judge_row_sums,
 )
+from course_lib.contracts._attention_mixtures import attention_mixtures
 from course_lib.contracts._attention_properties import (
     judge_after_another,
     judge_cached_decode,
@@ -128,6 +131,10 @@ _ATTENTION_MEANINGS = {
     "extreme_logits": {
         "en": "scores of ±800 to ±300000: finite and right",
         "ru": "оценки от ±800 до ±300 000: результат конечен и верен",
+    },
+    "any_mixture": {
+        "en": "any sizes with any batch, mask, scale and layout",
+        "ru": "любые размеры с любыми осями, маской, масштабом",
     },
     "hidden_keys": {
         "en": "a hidden key has no influence, however large",
@@ -220,8 +227,10 @@ def _attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
     yield hold("extreme_logits", 1e-8, extreme, attention_extremes())
     hidden = [*attention_hidden_extremes(), *attention_hidden_blocks()]
     yield hold("hidden_keys", 1e-8, extreme, hidden)
+    yield hold("any_mixture", 1e-8, extreme, attention_mixtures())
     loose = judge_attention("scores", "weights", "output", tolerance=2e-5)
-    yield hold("float32_inputs", 2e-5, loose, attention_float32())
+    narrow = [*attention_float32(), *attention_mixtures(torch.float32, 60)]
+    yield hold("float32_inputs", 2e-5, loose, narrow)
     yield hold("half_inputs", 0.03125, judge_half, attention_halves())
     yield hold("nonfinite_inputs", 1e-10, judge_nonfinite, attention_nonfinite())
     zeroed, forward_only = attention_empty_rows("zero"), attention_is_forward_only(subject)
