@@ -21,6 +21,7 @@ def executed(request):
 OUTCOMES = pytest.StashKey[list[run.Outcome]]()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """What shares costly work stays together when several processes share the tests (-n)."""
     for item in items:
@@ -45,7 +46,7 @@ def pytest_terminal_summary(terminalreporter):
         for report in reports
         for found in getattr(report, "user_properties", [])
     ]
-    scores = sorted(value for name, value in told if name == "score")
+    scores = sorted({str(value): value for name, value in told if name == "score"}.values())
     if scores:
         terminalreporter.section(
             "mutation score: refused of wrong, named, mutants, refused of right"

@@ -1240,7 +1240,8 @@ def symptoms(attention: Callable[..., AttentionResult]) -> None:
     try:
         print(check_attention_contract(attention))
     except ContractViolation as broken:
-        print(broken.clause, broken.measured, *broken.mismatches[:3], sep="\n")
+        broken.diagnosis = ""  # the evidence without the verdict
+        print(broken)
 
 
 suspects = planted_attentions()
@@ -1494,18 +1495,24 @@ r"""
 
 # %% [markdown] lang="en" key="position-contract-ask"
 r"""
-Wrong exponents, swapped columns, half-precision angles: each of them still looks like a table of waves. The contract of positions tells them apart.
+Put all the sines first, then all the cosines: still a table of waves, and nothing complains. Which clause of the contract will break?
 """
 
-# %% [markdown] lang="ru" key="position-contract-ask" en="9dbc9e9a"
+# %% [markdown] lang="ru" key="position-contract-ask" en="dc1c4f7e"
 r"""
-Неверный показатель степени, переставленные столбцы, углы в половинной точности: на вид это всё те же волны. Отличить одно от другого умеет контракт позиций.
+Поставьте сначала все синусы, потом все косинусы: на вид это те же волны, и никто не возразит. Какой пункт контракта нарушится?
 """
 
 # %% key="position-contract" role="folded"
 from course_lib.contracts.position import check_position_contract
 
 # %% key="position-contract-use"
+def sines_first(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
+    table = sinusoidal_encoding(length, d_model, base=base)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+
+
+print(expect_raises(ContractViolation, check_position_contract, sines_first))
 check_position_contract(sinusoidal_encoding)
 
 # %% [markdown] lang="en" key="heads-ask"
@@ -2256,14 +2263,14 @@ assert abs(uniform - math.log(6)) < 1e-12
 r"""
 ### Exercise 5 (core). The loss of a padded batch
 
-Write the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shifting wrongly, counting padding and averaging averages all train happily.
+Write the function of the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shifting wrongly, counting padding and averaging the means of rows all train happily.
 """
 
-# %% [markdown] lang="ru" key="ex-nll-statement" en="1839ba0b"
+# %% [markdown] lang="ru" key="ex-nll-statement" en="2a0aebb3"
 r"""
 ### Упражнение 5 (основное). Потери на пакете с дополнением
 
-Вычислите средние потери в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Неверный сдвиг, учтённое дополнение и среднее средних обучению ничуть не мешают.
+Напишите функцию средних потерь в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Неверный сдвиг, учтённое дополнение и усреднение средних по строкам обучению ничуть не мешают.
 """
 
 # %% key="ex-nll" role="stub" exercise="nll"
@@ -2352,12 +2359,12 @@ print(expect_raises(ValueError, model, torch.tensor([[0, 6]])))
 
 # %% [markdown] lang="en" key="tying-say"
 r"""
-Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy looks equal only until the first training step, which is why the contract takes one. The last line is a refusal: there is no token 6 in a vocabulary of six.
+Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy looks equal until the first training step; the contract demands one Parameter, and takes a step as well. The last line is a refusal: there is no token 6 in a vocabulary of six.
 """
 
-# %% [markdown] lang="ru" key="tying-say" en="338f3ed2"
+# %% [markdown] lang="ru" key="tying-say" en="00f5012a"
 r"""
-Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия выглядит так же лишь до первого шага обучения — поэтому контракт делает такой шаг. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
+Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия неотличима до первого шага обучения; контракт требует одного параметра, а потом делает и шаг. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
 """
 
 # %% key="tying-contracts" role="folded"
@@ -2691,12 +2698,12 @@ print(expect_raises(ContractViolation, check_causality_contract, inverted, **siz
 
 # %% [markdown] lang="en" key="gallery-contract-say"
 r"""
-Four leaks found, each on two tokens. Only the pattern of what moves is visible from outside, so a name covers every bug that leaves the same pattern, and the message lists them all. `copied_head` passes: it does not leak. Its bug belongs to another contract, which takes a training step.
+Four leaks found, each on two tokens. Only the pattern of what moves is visible from outside, so a name covers every bug that leaves the same pattern, and the message lists them all. `copied_head` passes: it does not leak. Its bug belongs to the contract of tying.
 """
 
-# %% [markdown] lang="ru" key="gallery-contract-say" en="36c68e50"
+# %% [markdown] lang="ru" key="gallery-contract-say" en="6ffc33c8"
 r"""
-Найдены четыре утечки, и каждая показана на двух токенах. Снаружи виден лишь узор того, что сдвинулось, поэтому ошибки с одинаковым узором неразличимы, и сообщение перечисляет их все. `copied_head` проходит: утечки в ней нет. Её ошибка — дело другого контракта, который делает шаг обучения.
+Найдены четыре утечки, и каждая показана на двух токенах. Снаружи виден лишь узор того, что сдвинулось, поэтому ошибки с одинаковым узором неразличимы, и сообщение перечисляет их все. `copied_head` проходит: утечки в ней нет. Её ошибка — дело контракта связывания.
 """
 
 # %% key="gallery-tying"
@@ -2747,12 +2754,12 @@ assert honest > math.log(6) - 0.02 and cheating < 1.2
 
 # %% [markdown] lang="en" key="random-say"
 r"""
-The honest model stays at the floor; the leaky one falls far below it. On data whose floor is known, a lower loss means a leak. Three tests, three answers: memorising says "it can learn", random tokens say "it did not learn to cheat", the contract says which bug it is.
+The honest model stays at the floor; the leaky one falls far below it. On data whose floor is known, a lower loss means a leak. Three tests, three answers: memorising says "it can learn", random tokens say "it did not learn to cheat", the contract says where it leaks and which bugs leak like that.
 """
 
-# %% [markdown] lang="ru" key="random-say" en="5c141fba"
+# %% [markdown] lang="ru" key="random-say" en="fc15c4e2"
 r"""
-Честная модель остаётся у нижней границы, модель с утечкой опускается намного ниже. Если для данных известна нижняя граница, меньшие потери означают утечку. Три проверки — три ответа: заучивание говорит «она умеет учиться», случайные токены — «списывать она не научилась», контракт — «вот какая это ошибка».
+Честная модель остаётся у нижней границы, модель с утечкой опускается намного ниже. Если для данных известна нижняя граница, меньшие потери означают утечку. Три проверки — три ответа: заучивание говорит «она умеет учиться», случайные токены — «списывать она не научилась», контракт — «вот где утечка и какие ошибки её дают».
 """
 
 # %% [markdown] lang="en" key="sampling-ask"
@@ -3024,14 +3031,14 @@ def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> li
 r"""
 ## 12. What you have checked
 
-The last cell runs every contract of this module on the course's own code once more. If you solved the exercises, put your functions in and run it again.
+The next cell holds the course's own code to the contracts once more, and your loss from exercise 5. Put your other functions in and run it again.
 """
 
-# %% [markdown] lang="ru" key="recap-ask" en="4af977ab"
+# %% [markdown] lang="ru" key="recap-ask" en="b5076962"
 r"""
 ## 12. Что вы проверили
 
-Последняя ячейка ещё раз проверяет собственный код курса всеми контрактами этого модуля. Если вы решили упражнения, подставьте свои функции и запустите её снова.
+Следующая ячейка ещё раз проверяет контрактами собственный код курса и ваши потери из упражнения 5. Подставьте и другие свои функции и запустите её снова.
 """
 
 # %% key="recap-contracts"
@@ -3049,11 +3056,13 @@ for check, candidate in (
     (check_position_contract, sinusoidal_encoding),
     (check_multi_head_contract, course_multi_head),
     (check_layer_norm_contract, layer_norm),
+    (check_nll_contract, my_next_token_nll),
     (check_parameter_count_contract, count_parameters),
     (check_tying_contract, tied_pair),
     (check_sampling_contract, token_distribution),
 ):
     print(str(check(candidate)).splitlines()[0])
+print(str(check_causality_contract(model, vocab_size=6, length=12)).splitlines()[0])
 
 # %% [markdown] lang="en" key="recap-proved"
 r"""
@@ -3080,10 +3089,13 @@ r"""
 | positions in bfloat16 | neighbours coincide past 256 |
 | `view` without `transpose` | more than one head disagrees with a loop |
 | variance over $d-1$ | small widths differ from the library |
-| no causal mask | loss below $\ln V$ on random tokens |
+| loss not shifted, padding counted | a model sure of the next token does not get 0 nats |
+| no causal mask, or an inverted one | a later token moves an earlier logit |
+| statistics over the whole text | the same, though the mask is right |
+| output matrix copied | two Parameters where one should be |
 """
 
-# %% [markdown] lang="ru" key="recap-bugs" en="31f24b33"
+# %% [markdown] lang="ru" key="recap-bugs" en="8d47cbca"
 r"""
 **Тихие ошибки, встреченные по пути**
 
@@ -3098,7 +3110,10 @@ r"""
 | позиции в bfloat16 | после 256 соседи совпадают |
 | `view` без `transpose` | при нескольких головах расходится с циклом |
 | дисперсия с $d-1$ | при малой ширине отличается от библиотеки |
-| нет причинной маски | потери ниже $\ln V$ на случайных токенах |
+| потери без сдвига, учтено дополнение | модель, уверенная в следующем токене, не получает 0 натов |
+| нет причинной маски или она инвертирована | поздний токен сдвигает ранний логит |
+| статистика по всему тексту | то же, хотя маска верна |
+| выходная матрица скопирована | два параметра вместо одного |
 """
 
 # %% [markdown] lang="en" key="recap-terms"

@@ -48,7 +48,7 @@ class Score(NamedTuple):
 
 def survives(check, mutant):
     try:
-        with time_limit(10), contextlib.redirect_stdout(None):
+        with time_limit(2.5), contextlib.redirect_stdout(None):
             return check(mutant).attempted
     except (ContractViolation, TookTooLong):
         return False
