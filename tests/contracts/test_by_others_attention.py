@@ -71,12 +71,17 @@ def test_a_softmax_in_float32_is_too_coarse_for_float64():
 
 
 @pytest.mark.parametrize(
-    "multi_head",
-    [torch_module_by_pairs, gpt2("eager"), gpt2("sdpa"), llama("sdpa")],
-    ids=["torch's module", "GPT-2, eager", "GPT-2, sdpa", "Llama, sdpa"],
+    ("multi_head", "unchecked"),
+    [
+        pytest.param(torch_module_by_pairs, (), id="torch's module"),
+        pytest.param(gpt2("eager"), ("memory_layout",), id="GPT-2, eager"),
+        pytest.param(gpt2("sdpa"), ("memory_layout",), id="GPT-2, sdpa"),
+        pytest.param(llama("sdpa"), (), id="Llama, sdpa"),
+    ],
 )
-def test_heads_by_others_pass_where_their_conventions_are_translated(multi_head):
-    assert check_multi_head_contract(multi_head).unchecked == ()
+def test_heads_by_others_pass_where_their_conventions_are_translated(multi_head, unchecked):
+    """GPT-2's Conv1D calls view, which refuses a transposed x; the report says so."""
+    assert check_multi_head_contract(multi_head).unchecked == unchecked
 
 
 def few(n_heads):
