@@ -71,13 +71,16 @@ class TookTooLong(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """End the block after so many seconds of its own work, however busy the machine is."""
+    """End the block after so many seconds of its own work, however busy the machine is.
+
+    The bell rings again and again: one that rings inside a destructor is not heard.
+    """
 
     def ring(*_: Any) -> None:
         raise TookTooLong
 
     before = signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.3)
     try:
         yield
     finally:
