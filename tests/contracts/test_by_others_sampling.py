@@ -14,8 +14,6 @@ from course_lib.contracts import (
 
 from .variants_sampling import checked
 
-transformers = pytest.importorskip("transformers", reason="transformers is a test dependency")
-
 
 def by_warpers(top_k_warper=None, top_p_warper=None, dtype=torch.float64):
     """transformers' processors in a row, behind the checks that this course demands."""

@@ -1,12 +1,12 @@
 """The next-token loss's contract: shift, padding, weights, extremes - and nothing else."""
 
-import functools
 import math
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers.loss.loss_utils import ForCausalLMLoss
 
 from course_lib.contracts import (
     ContractViolation,
@@ -161,14 +161,8 @@ def test_a_number_is_a_float_or_what_has_no_axes(value, number):
     assert likelihood_number(value) == number
 
 
-@functools.cache
-def library_loss():
-    reason = "the test extra transformers is not installed"
-    return pytest.importorskip("transformers.loss.loss_utils", reason=reason).ForCausalLMLoss
-
-
 def test_the_loss_of_transformers_is_accepted():
-    loss = library_loss()
+    loss = ForCausalLMLoss
 
     def next_token_nll(logits, token_ids, valid=None):
         labels = token_ids.masked_fill(~everything(token_ids, valid), -100)
@@ -178,7 +172,7 @@ def test_the_loss_of_transformers_is_accepted():
 
 
 def test_the_loss_of_transformers_with_labels_shifted_by_the_caller_is_named():
-    loss = library_loss()
+    loss = ForCausalLMLoss
 
     def next_token_nll(logits, token_ids, valid=None):
         labels = token_ids.masked_fill(~everything(token_ids, valid), -100)
