@@ -4,6 +4,7 @@ import ast
 import copy
 import inspect
 import signal
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -73,19 +74,27 @@ class TookTooLong(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """End the block after so many seconds of its own work, however busy the machine is.
 
-    The bell rings again and again: one that rings inside a destructor is not heard.
+    Where Python lets nothing pass, in a destructor or a callback of the garbage collector, a
+    bell is not heard and not told either: it rings again.
     """
 
     def ring(*_: Any) -> None:
         raise TookTooLong
 
+    def tell_all_but_the_bell(found: Any) -> None:
+        if not issubclass(found.exc_type, TookTooLong):
+            told(found)
+
+    told, sys.unraisablehook = sys.unraisablehook, tell_all_but_the_bell
     before = signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.3)
     try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.3)
         yield
     finally:
+        signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        sys.unraisablehook = told
 
 
 def changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST | None]]]:
