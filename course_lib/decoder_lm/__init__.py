@@ -1,0 +1,1 @@
+"""One decoder-only language model, told three times: plain, typed and fast."""
