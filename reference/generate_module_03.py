@@ -10,16 +10,11 @@ Exit codes: 0 done, 1 module_03.json is missing or differs, 2 the numbers comput
 the ones pinned in SHA256SUMS (nothing is written).
 """
 
-import argparse
-import hashlib
-import json
 import math
-import os
 import sys
-import tempfile
-from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
+from pinned_file import run
+
 NAME = "module_03.json"
 
 
@@ -137,9 +132,9 @@ def tiny_lm() -> dict[str, object]:
     }
 
 
-def canonical_json() -> str:
-    """All facts as one canonical line: sorted keys, no spaces, no trailing newline."""
-    facts = {
+def facts() -> dict[str, object]:
+    """Everything that the file says."""
+    return {
         "schema_version": 1,
         "attention": attention(),
         "layer_norm": layer_norm(),
@@ -149,68 +144,7 @@ def canonical_json() -> str:
         "scaling_experiment": scaling_experiment(),
         "tiny_lm": tiny_lm(),
     }
-    separators = (",", ":")
-    return json.dumps(
-        facts, ensure_ascii=False, sort_keys=True, separators=separators, allow_nan=False
-    )
-
-
-def pinned_sha256() -> str:
-    """Return the digest that SHA256SUMS pins for module_03.json."""
-    for line in (FOLDER / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        if name == NAME:
-            return digest
-    raise LookupError(f"{FOLDER / 'SHA256SUMS'} has no line for {NAME}")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put content at path in one step: a reader sees the old file or the new one, never half."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    only_check = parser.parse_args(arguments).check
-    content = canonical_json().encode("utf-8")
-    try:
-        return settle(content, only_check)
-    except (OSError, LookupError) as error:
-        print(f"broken: {error}", file=sys.stderr)
-        return 2
-
-
-def settle(content: bytes, only_check: bool) -> int:
-    """Compare the computed bytes with the pin and the file, write what must be; exit code."""
-    digest, pinned = hashlib.sha256(content).hexdigest(), pinned_sha256()
-    if digest != pinned:
-        print(
-            f"broken: the computed {NAME} hashes to\n  {digest}\nbut SHA256SUMS pins\n  {pinned}\n"
-            "Nothing was written. An intended change of the numbers starts with a new pin.",
-            file=sys.stderr,
-        )
-        return 2
-    path = FOLDER / NAME
-    if path.is_file() and path.read_bytes() == content:
-        print(f"{NAME} is up to date: {digest}")
-        return 0
-    if only_check:
-        state = "differs from what the generator computes" if path.exists() else "is missing"
-        print(f"{NAME} {state}; run: python reference/{Path(__file__).name}", file=sys.stderr)
-        return 1
-    write_atomically(path, content)
-    print(f"wrote {NAME}: {digest}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(NAME, facts, __doc__, sys.argv[1:]))
