@@ -4,6 +4,7 @@ from course_lib.contracts.attention import check_attention_contract
 from course_lib.contracts.batching import check_batching_contract
 from course_lib.contracts.block import check_block_contract
 from course_lib.contracts.cache import check_cache_contract
+from course_lib.contracts.causal_attention import check_causal_attention_contract
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 from course_lib.contracts.causality import check_causality_contract
 from course_lib.contracts.generation import check_generation_contract
@@ -27,6 +28,7 @@ __all__ = [
     "check_block_contract",
     "check_batching_contract",
     "check_cache_contract",
+    "check_causal_attention_contract",
     "check_causal_mask_contract",
     "check_causality_contract",
     "check_log_likelihood_contract",

@@ -4,6 +4,7 @@ from course_lib.mistakes.attention import ATTENTION_MISTAKES
 from course_lib.mistakes.batching import BATCHING_MISTAKES
 from course_lib.mistakes.block import BLOCK_MISTAKES
 from course_lib.mistakes.cache import CACHE_MISTAKES
+from course_lib.mistakes.causal_attention import CAUSAL_ATTENTION_MISTAKES
 from course_lib.mistakes.causal_mask import CAUSAL_MASK_MISTAKES
 from course_lib.mistakes.causality import CAUSALITY_MISTAKES
 from course_lib.mistakes.generation import GENERATION_MISTAKES
@@ -21,6 +22,7 @@ from course_lib.mistakes.tying import TYING_MISTAKES
 
 CATALOGUE = {
     "attention": ATTENTION_MISTAKES,
+    "causal_attention": CAUSAL_ATTENTION_MISTAKES,
     "causal_mask": CAUSAL_MASK_MISTAKES,
     "position": POSITION_MISTAKES,
     "multi_head": MULTI_HEAD_MISTAKES,
