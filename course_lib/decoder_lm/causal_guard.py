@@ -103,8 +103,10 @@ def _finite_logit_rows(logits: Any, length: int) -> np.ndarray:
     rows = np.asarray(logits)
     if rows.ndim != 2 or len(rows) != length:
         raise ShapeMismatch(f"the model must return logits [{length}, V], got {list(rows.shape)}")
-    if rows.dtype.kind != "f":
+    if rows.dtype.kind in "iu":
         rows = rows.astype(np.float64)
+    if rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
+        raise TypeError(f"the logits are {rows.dtype}: too coarse to show a leak; use float32")
     if not np.isfinite(rows).all():
         raise ValueError("the model returned logits that are NaN or infinite: nothing is proved")
     return rows

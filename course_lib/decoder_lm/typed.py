@@ -50,10 +50,9 @@ __all__ = [
 
 
 class CachedModel(TypedModel):
-    """A model that remembers the text it has read: each position is computed once.
+    """Remember the text: each position is computed once, and `stats` counts through all texts.
 
-    Whatever is refused, and whatever fails, leaves the cache as it was. `stats` counts on through
-    every text.
+    A step that is refused, or that fails, leaves the cache as it was.
     """
 
     def __init__(self, params: dict[str, Any], shape: ModelShape) -> None:
@@ -87,8 +86,7 @@ class CachedModel(TypedModel):
         return logits
 
     def _advance(self, ids: list[int]) -> np.ndarray:
-        past = self.cache.keys(), self.cache.values()
-        step = forward_pass(ids, *past, self.params, self.shape)
+        step = forward_pass(ids, self.cache.keys(), self.cache.values(), self.params, self.shape)
         self.cache.append(step.keys, step.values)  # after all that can fail
         return step.logits
 

@@ -30,26 +30,23 @@ class KeyValueCache:
         Shapes:  a run: keys, values [n_layers, n_heads, width, d_head]
         Raises:  ShapeMismatch, ValueError for what is not finite, CacheExhausted: nothing changes
         """
-        run_of_keys = _checked_run("keys", keys, self.shape)
-        run_of_values = _checked_run("values", values, self.shape)
-        end = _checked_end(run_of_keys, run_of_values, self._length, self.shape)
-        self._keys[:, :, self._length : end] = run_of_keys
-        self._values[:, :, self._length : end] = run_of_values
+        run = _checked_run(keys, values, self.shape)  # [2, n_layers, n_heads, width, d_head]
+        end = _checked_end(run.shape[3], self._length, self.shape)
+        self._slab[:, :, :, self._length : end] = run
         self._length = end
 
     def keys(self) -> np.ndarray:
         """Return a read-only view [n_layers, n_heads, length, d_head]; it does not grow."""
-        return _read_only(self._keys[:, :, : self._length])
+        return _read_only(self._slab[0, :, :, : self._length])
 
     def values(self) -> np.ndarray:
         """Return a read-only view [n_layers, n_heads, length, d_head]; it does not grow."""
-        return _read_only(self._values[:, :, : self._length])
+        return _read_only(self._slab[1, :, :, : self._length])
 
     def reset(self) -> None:
         """Forget everything; views taken before keep what they show."""
-        sizes = (self.shape.n_layers, self.shape.n_heads, self.shape.context_length)
-        self._keys = np.full((*sizes, self.shape.d_head), np.nan)
-        self._values = np.full_like(self._keys, np.nan)
+        layers, heads, length = (self.shape.n_layers, self.shape.n_heads, self.shape.context_length)
+        self._slab = np.full((2, layers, heads, length, self.shape.d_head), np.nan)
         self._length = 0
 
 
@@ -58,13 +55,21 @@ def _read_only(view: np.ndarray) -> np.ndarray:
     return view
 
 
-def _checked_run(name: str, entries: Any, shape: ModelShape) -> np.ndarray:
+def _checked_run(keys: Any, values: Any, shape: ModelShape) -> np.ndarray:
+    found = _checked_entries("keys", keys, shape), _checked_entries("values", values, shape)
+    if found[0].shape != found[1].shape:
+        raise ShapeMismatch(
+            f"keys bring {found[0].shape[2]} positions but values {found[1].shape[2]}"
+        )
+    return np.stack(found)
+
+
+def _checked_entries(name: str, entries: Any, shape: ModelShape) -> np.ndarray:
     run = np.asarray(entries, dtype=np.float64)
     if run.ndim == 3:
         run = run[:, :, None]  # one position: [n_layers, n_heads, 1, d_head]
-    around = (shape.n_layers, shape.n_heads, shape.d_head)
-    if run.ndim != 4 or (*run.shape[:2], run.shape[3]) != around or run.shape[2] == 0:
-        layers, heads, d_head = around
+    layers, heads, d_head = shape.n_layers, shape.n_heads, shape.d_head
+    if run.ndim != 4 or run.size == 0 or (*run.shape[:2], run.shape[3]) != (layers, heads, d_head):
         raise ShapeMismatch(
             f"{name} must have shape [n_layers={layers}, n_heads={heads}, d_head={d_head}] or "
             f"[{layers}, {heads}, width, {d_head}], got {list(np.shape(entries))}; "
@@ -78,10 +83,7 @@ def _checked_run(name: str, entries: Any, shape: ModelShape) -> np.ndarray:
     return run
 
 
-def _checked_end(keys: np.ndarray, values: np.ndarray, length: int, shape: ModelShape) -> int:
-    width = keys.shape[2]
-    if values.shape[2] != width:
-        raise ShapeMismatch(f"keys bring {width} positions but values {values.shape[2]}")
+def _checked_end(width: int, length: int, shape: ModelShape) -> int:
     if length + width > shape.context_length:
         raise CacheExhausted(
             f"the cache holds {length} of {shape.context_length} positions, {width} more do not "
