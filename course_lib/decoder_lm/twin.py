@@ -96,19 +96,11 @@ class TwinBlock(nn.Module):
         return x + self.down(F.gelu(self.up(self.ln2(x)), approximate="tanh"))
 
 
-class TorchTwin(nn.Module):
-    """The decoder-only language model, in torch: train it, then hand its parameters to NumPy.
+class TwinNetwork(nn.Module):
+    """Embeddings, blocks, a last norm and the output head, started as GPT-2 is; nothing checked."""
 
-    Args:    tie: the unembedding is the token embedding, transposed, and has no bias
-    Shapes:  token_ids [B, T] long, T <= max_length -> logits [B, T, V]; logits[:, t] predict t + 1
-    Raises:  ContextOverflow past max_length
-    """
-
-    def __init__(self, shape: ModelShape, d_ff: int, *, tie: bool = False) -> None:
+    def __init__(self, shape: ModelShape, d_ff: int, tie: bool) -> None:
         super().__init__()
-        _check_twin_sizes(shape, d_ff, tie)
-        self.shape, self.d_ff = shape, d_ff
-        self.vocab_size, self.max_length = shape.vocab_size, shape.context_length
         d_model = shape.d_model
         self.token_embedding = nn.Embedding(shape.vocab_size, d_model)
         self.position_embedding = nn.Embedding(shape.context_length, d_model)
@@ -117,12 +109,35 @@ class TorchTwin(nn.Module):
         self.ln_final = nn.LayerNorm(d_model, eps=1e-5)
         self.head = nn.Linear(d_model, shape.vocab_size, bias=not tie)
         if tie:
-            self.head.weight = self.token_embedding.weight
+            self.head.weight = self.token_embedding.weight  # one Parameter, two uses
         _start_small(self)
+
+    def read(self, token_ids: Tensor, cache: TwinCache | None) -> Tensor:
+        """Predict after every token: [B, width] -> logits [B, width, V]; None: no cache."""
+        first = 0 if cache is None else cache.length
+        positions = torch.arange(first, first + token_ids.shape[1], device=token_ids.device)
+        x = self.token_embedding(token_ids) + self.position_embedding(positions)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else partial(cache.remember, layer))
+        return self.head(self.ln_final(x))
+
+
+class TorchTwin(TwinNetwork):
+    """The decoder-only language model in torch: train it, then hand its parameters to NumPy.
+
+    Args:    tie: the unembedding is the token embedding, transposed, and has no bias
+    Shapes:  token_ids [B, T <= max_length] long -> logits [B, T, V]; logits[:, t] predict t + 1
+    """
+
+    def __init__(self, shape: ModelShape, d_ff: int, *, tie: bool = False) -> None:
+        _check_twin_sizes(shape, d_ff, tie)
+        super().__init__(shape, d_ff, tie)
+        self.shape, self.d_ff = shape, d_ff
+        self.vocab_size, self.max_length = shape.vocab_size, shape.context_length
 
     def forward(self, token_ids: Tensor) -> Tensor:
         _check_twin_tokens(self, token_ids, 0)
-        return self._read(token_ids, None)
+        return self.read(token_ids, None)
 
     def start(self) -> TwinCache:
         """Return an empty cache, for `extend`."""
@@ -130,23 +145,14 @@ class TorchTwin(nn.Module):
 
     @torch.no_grad()
     def extend(self, token_ids: Tensor, cache: TwinCache) -> Tensor:
-        """Read more tokens after those in the cache, and remember them there; no gradients.
+        """Read [B, width] after what the cache holds, remember it there, return its logits.
 
-        Shapes:  token_ids [B, width] long -> logits [B, width, V]
         Raises:  ContextOverflow before anything changes, if they pass max_length
         """
         _check_twin_cache(self, token_ids, cache)
-        logits = self._read(token_ids, cache)
+        logits = self.read(token_ids, cache)
         cache.length += token_ids.shape[1]  # once, when every layer has written
         return logits
-
-    def _read(self, token_ids: Tensor, cache: TwinCache | None) -> Tensor:
-        first = 0 if cache is None else cache.length
-        positions = torch.arange(first, first + token_ids.shape[1], device=token_ids.device)
-        x = self.token_embedding(token_ids) + self.position_embedding(positions)
-        for layer, block in enumerate(self.blocks):
-            x = block(x, None if cache is None else partial(cache.remember, layer))
-        return self.head(self.ln_final(x))  # [B, width, V]
 
     @classmethod
     def from_parameters(cls, params: Mapping[str, Any], shape: ModelShape) -> "TorchTwin":

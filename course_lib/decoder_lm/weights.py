@@ -194,7 +194,7 @@ def _gpt2_files(path: str | PathLike[str]) -> tuple[Path, Path]:
             f"{weights} is a pickle, and loading one can run any program: {_GPT2_CONVERT}"
         )
     if not weights.exists():
-        raise FileNotFoundError(f"{weights}: there is no such file; {_gpt2_advice(path, folder)}")
+        raise FileNotFoundError(f"{weights}: there is no such file; {_gpt2_advice(folder)}")
     config = folder / "config.json"
     if not config.is_file():
         raise FileNotFoundError(
@@ -203,17 +203,15 @@ def _gpt2_files(path: str | PathLike[str]) -> tuple[Path, Path]:
     return weights, config
 
 
-def _gpt2_advice(path: Path, folder: Path) -> str:
-    if not path.exists():
-        return "check the path: it must be a folder with model.safetensors and config.json"
+def _gpt2_advice(folder: Path) -> str:
     if (folder / "model.safetensors.index.json").exists():
         return (
             "the checkpoint is in several pieces (model.safetensors.index.json); make it one: "
             'GPT2LMHeadModel.from_pretrained(folder).save_pretrained(new, max_shard_size="50GB")'
         )
     if (folder / "pytorch_model.bin").exists():
-        return f"there is only pytorch_model.bin, a pickle; {_GPT2_CONVERT}"
-    return "the folder must hold model.safetensors and config.json"
+        return f"beside it is pytorch_model.bin, a pickle; {_GPT2_CONVERT}"
+    return "check the path: it must be a folder with model.safetensors and config.json"
 
 
 def _gpt2_config(path: Path) -> tuple[ModelShape, int, bool]:
@@ -235,8 +233,8 @@ def _check_gpt2_config(path: Path, config: dict[str, Any]) -> None:
         came = config.get(name, only)
         if came != only:
             raise ValueError(
-                f"{path}: {name} must be {only!r}, got {reprlib.repr(came)}; the decoder of this course "
-                f"computes nothing else"
+                f"{path}: {name} must be {only!r}, got {reprlib.repr(came)}; the decoder of this "
+                f"course computes nothing else"
             )
     missing = [name for name in _GPT2_SIZES if name not in config]
     if missing:
