@@ -3,9 +3,10 @@
     python -m course_build.figures [--check]
 
 A figure is an output that carries an SVG, its name and its alt text; figures/LANGUAGE/ holds each
-as module_NN-NAME.svg. Notebooks whose executed copies are missing, failed or older than their
-source cells are run first. Exit codes: 0 done; 1 figures are stale, missing or orphaned; 2 broken
-(a notebook fails, a figure has no alt text or lacks its twin in another language).
+as module_NN-NAME.svg. One that is marked as measured in that run needs no name and gets no file:
+the next run would draw another. Notebooks whose executed copies are missing, failed or older than
+their source cells are run first. Exit codes: 0 done; 1 figures are stale, missing or orphaned;
+2 broken (a notebook fails, a figure has no alt text or lacks its twin in another language).
 """
 
 import argparse
@@ -41,6 +42,7 @@ class Figure:
     name: str
     alt: str
     svg: str
+    measured: bool = False
 
     @property
     def file_name(self) -> str:
@@ -64,10 +66,11 @@ def figures_in(path: str, content: bytes) -> list[Figure]:
             continue
         told = output.get("metadata", {}).get(SVG, {})
         svg = joined(output["data"][SVG])
-        figure = Figure(path, key, told.get("name") or "", told.get("alt") or "", svg)
+        measured = told.get("measured") is True
+        figure = Figure(path, key, told.get("name") or "", told.get("alt") or "", svg, measured)
         problems = problems_of(figure)
         findings += problems
-        if not problems:
+        if not problems and not measured:
             figures.append(figure)
     findings += repeated(figures)
     if findings:
@@ -78,7 +81,10 @@ def figures_in(path: str, content: bytes) -> list[Figure]:
 def problems_of(figure: Figure) -> list[Finding]:
     """Say what a figure lacks to stand alone."""
     found = []
-    if not NAME.fullmatch(figure.name):
+    if figure.measured and figure.name:
+        message = f"the figure {figure.name!r} is measured in each run and has a name for a file"
+        found.append(figure.finding("figure-name", message, "pass name=None to show_figure"))
+    elif not figure.measured and not NAME.fullmatch(figure.name):
         message = f"a figure's name must be a-z, 0-9 and hyphens, got {figure.name!r}"
         found.append(figure.finding("figure-name", message, "pass name= to show_figure"))
     if not figure.alt.strip():

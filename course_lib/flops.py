@@ -10,8 +10,9 @@ import numpy as np
 from course_lib.decoder_lm.shape import ModelShape
 
 # What the product with each matrix is spent on; all other products belong to attention.
-MATRIX_TERMS = dict.fromkeys(("wq", "wk", "wv", "wo", "w1", "w2"), "linear")
-MATRIX_TERMS |= {"unembedding": "unembedding"}
+MATRIX_TERMS = dict.fromkeys(("wq", "wk", "wv", "wo", "w1", "w2"), "linear") | {
+    "unembedding": "unembedding"
+}
 # What a sum becomes when one of these biases has been added to it: queries, keys and values.
 BIAS_ROLES = {"bq": "q", "bk": "k", "bv": "v"}
 
@@ -222,11 +223,10 @@ class CountedArray(np.ndarray):
         if function in (np.dot, np.einsum, np.inner, np.outer, np.tensordot, np.vdot):
             raise TypeError(f"np.{function.__name__} is not counted; write the product with @")
         result = super().__array_function__(function, types, args, options)
-        kept = isinstance(result, CountedArray) and result.tally is not None
-        return result if kept else _with_tally(result, "attention", self.tally)
+        watched = getattr(result, "tally", None)
+        return result if watched else _with_tally(result, "attention", self.tally)
 
     def dot(self, other: Any) -> Any:
-        """Multiply as @ does."""
         return self @ other
 
 

@@ -71,6 +71,42 @@ def test_an_svg_kept_as_lines_is_joined():
     assert found.svg == svg(ALTS["en"])
 
 
+def measured(words="The loss falls.", **changes):
+    """The output of a cell that shows what was measured in this run."""
+    output = shown(alt=words)
+    output["metadata"]["image/svg+xml"] = {"measured": True, "alt": words, **changes}
+    return output
+
+
+def test_a_measured_figure_needs_words_but_gets_no_file():
+    en, ru = (
+        notebook(cell("see", [shown(alt=alt)]), cell("time", [measured(alt)]))
+        for alt in ALTS.values()
+    )
+    assert extract(en, ru) == extract(*both())
+
+
+def test_any_number_of_measured_figures_in_one_language_is_fine():
+    twice = notebook(cell("a", [measured()]), cell("b", [measured()]))
+    assert extract(twice, notebook(cell("a"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "words"),
+    [
+        ({"alt": ""}, "figure-alt", "has no alt text"),
+        ({"alt": "other words"}, "figure-svg", "does not carry its alt text"),
+        ({"name": "loss"}, "figure-name", "measured in each run and has a name for a file"),
+        ({"measured": False}, "figure-name", "hyphens, got ''"),
+        ({"measured": "yes"}, "figure-name", "hyphens, got ''"),
+    ],
+)
+def test_a_measured_figure_that_cannot_stand_alone_is_refused(changes, rule, words):
+    with pytest.raises(CourseError, match=words) as error:
+        figures.figures_in("module_03_x.ipynb", notebook(cell("time", [measured(**changes)])))
+    assert rules(error) == {rule}
+
+
 def test_outputs_that_are_not_pictures_are_passed_over():
     stream = {"output_type": "stream", "name": "stdout", "text": "1"}
     text = {"output_type": "execute_result", "data": {"text/plain": "1"}, "metadata": {}}

@@ -23,10 +23,13 @@ from matplotlib.transforms import Affine2D, Bbox
 
 from course_lib.plots import show
 from course_lib.plots.attention_map import draw_attention
+from course_lib.plots.cache_growth import draw_cache_growth
 from course_lib.plots.card import PALETTE, wrap_label
+from course_lib.plots.growth import draw_growth
 from course_lib.plots.loss import draw_loss
 from course_lib.plots.mask_panels import draw_masks
 from course_lib.plots.position_waves import draw_positions
+from course_lib.plots.roofline import draw_roofline
 from course_lib.plots.sampling_bars import draw_sampling
 from course_lib.plots.show import show_figure
 from course_lib.plots.variance import draw_variance
@@ -106,6 +109,51 @@ DRAWINGS = {
             "scaled": [1.01, 1.02, 0.99, 1.01],
             "series_labels": ["q·k, измерено", "q·k / √d_k, измерено"],
             "theory_labels": ["теория: d_k", "теория: 1"],
+            **WORDS,
+        },
+    ),
+    "growth": (
+        draw_growth,
+        {
+            "lengths": [32, 64, 128, 256, 512],
+            "costs": {
+                "каждый токен заново": [124.0, 502.0, 2070.0, 8910.0, 40700.0],
+                "с кэшем": [7.6, 15.8, 33.6, 75.7, 186.0],
+            },
+            "slopes": [2.09, 1.15],
+            "slope_labels": ["подогнанный наклон 2.09 ± 0.02", "подогнанный наклон 1.15 ± 0.03"],
+            **WORDS,
+        },
+    ),
+    "cache-growth": (
+        draw_cache_growth,
+        {
+            "tokens": [2**power for power in range(7, 18)],
+            "models": {
+                "GPT-2 (12 × 768)": (3.69e-5, 0.249),
+                "GPT-2 XL (48 × 1600)": (3.07e-4, 3.12),
+                "GPT-3 (96 × 12288)": (4.72e-3, 349.0),
+            },
+            "legend": ["веса той же модели", "кэш сравнялся с весами"],
+            **WORDS,
+        },
+    ),
+    "roofline": (
+        draw_roofline,
+        {
+            "bandwidth": 34,
+            "peak": 240,
+            "points": {
+                "декодирование, снизу — батч": [
+                    ("1", 0.5, 17.0),
+                    ("8", 3.2, 108.0),
+                    ("16", 5.15, 175.0),
+                    ("32", 7.47, 240.0),
+                    ("64", 9.64, 240.0),
+                ],
+                "предзаполнение, сверху — токены": [("64", 31.8, 240.0), ("1024", 477.5, 240.0)],
+            },
+            "legend": ["что допускает машина", "равновесие: 7,1 FLOP/байт"],
             **WORDS,
         },
     ),
@@ -291,7 +339,7 @@ def test_numbers_contrast_with_their_cells(figures, name):
             assert contrast(fill[:3], PALETTE["ink"]) >= 4.5
 
 
-@pytest.mark.parametrize("name", ["positions", "loss", "variance"])
+@pytest.mark.parametrize("name", ["positions", "loss", "variance", "growth"])
 def test_lines_differ_without_colour(figures, name):
     lines = [line for axes in figures[name].get_axes()[-1:] for line in axes.get_lines()]
     looks = {(line.get_linestyle(), str(line.get_marker()), line.is_dashed()) for line in lines}
@@ -535,6 +583,19 @@ def test_a_notebook_gets_one_output_with_svg_alt_and_name(figures, svgs, monkeyp
 def test_outside_ipython_the_alt_text_is_printed(figures, capsys):
     show_figure(figures["attention"], name="attention", alt=" Две\n  строки ")
     assert capsys.readouterr().out == "Две строки\n"
+
+
+def test_a_figure_of_measured_numbers_has_no_name_and_says_so(figures, monkeypatch):
+    shown = []
+    monkeypatch.setattr(show, "get_ipython", lambda: object())
+    monkeypatch.setattr(show, "display", lambda *args, **kwargs: shown.append((args, kwargs)))
+    show_figure(figures["roofline"], name=None, alt=ALT)
+    show_figure(figures["growth"], name=None, alt="Другая кривая")
+    ((bundle,), options), ((other,), _) = shown
+    assert options["metadata"] == {"image/svg+xml": {"alt": ALT, "measured": True}}
+    ids = [set(re.findall(r'id="(p[0-9a-f]{10})"', b["image/svg+xml"])) for b in (bundle, other)]
+    assert ids[0]
+    assert not ids[0] & ids[1]  # two of them on one page keep their own clips
 
 
 @pytest.mark.parametrize("name", ["", "Loss", "a_b", "a--b", "-a", "рисунок", "a/b", "a b"])

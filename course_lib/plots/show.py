@@ -24,12 +24,14 @@ def _one_line_alt(alt: str) -> str:
     return line
 
 
-def _check_figure_name(figure: Figure, name: str) -> None:
+def _check_figure_name(figure: Figure, name: str | None) -> None:
     if not isinstance(figure, Figure):
         raise TypeError(
             f"figure must be a matplotlib Figure, as the draw_* functions return; "
             f"got {type(figure).__name__}"
         )
+    if name is None:
+        return
     if not isinstance(name, str):
         raise TypeError(f"name must be a str; got {type(name).__name__}")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
@@ -57,26 +59,28 @@ def _figure_svg(figure: Figure, name: str, alt: str) -> str:
     return "\n".join([root, f"<title>{html.escape(alt, quote=False)}</title>", *lines, ""])
 
 
-def show_figure(figure: Figure, *, name: str, alt: str) -> None:
+def show_figure(figure: Figure, *, name: str | None, alt: str) -> None:
     """Show a figure as an SVG that carries its own description.
 
     Jupyter drops the description of a bare SVG, so an <img> with alt goes into the same output.
     Outside IPython the description is printed.
 
-    Args:    name: short and unique in the notebook, as "loss"; alt: what a reader who cannot
-             see the figure must know, in the notebook's language.
+    Args:    name: short and unique in the notebook, as "loss", or None for a figure of numbers
+             that were measured in this run: it has no file, since the next run draws another;
+             alt: what a reader who cannot see the figure must know, in the notebook's language.
     Raises:  TypeError or ValueError for a name that no file may have, or a blank alt.
     """
     _check_figure_name(figure, name)
     words = _one_line_alt(alt)
-    svg = _figure_svg(figure, name, words)
+    svg = _figure_svg(figure, name or words, words)
     if get_ipython() is None:
         print(words)
         return
+    kind = {"measured": True} if name is None else {"name": name}
     packed = base64.b64encode(svg.encode("utf-8")).decode("ascii")
     image = f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{packed}">'
     display(
         {"image/svg+xml": svg, "text/html": image, "text/plain": words},
-        metadata={"image/svg+xml": {"alt": words, "name": name}},
+        metadata={"image/svg+xml": {"alt": words, **kind}},
         raw=True,
     )
