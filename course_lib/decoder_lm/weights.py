@@ -216,11 +216,9 @@ def _gpt2_advice(folder: Path) -> str:
 
 def _gpt2_config(path: Path) -> tuple[ModelShape, int, bool]:
     """Read the sizes, d_ff, and whether the output head is the token embedding."""
-    with path.open("rb") as file:
-        data = file.read(_LARGEST_CONFIG + 1)
-    if len(data) > _LARGEST_CONFIG:
+    if path.stat().st_size > _LARGEST_CONFIG:
         raise ValueError(f"{path} has over {_LARGEST_CONFIG} bytes: that is no config.json")
-    config = parse_json_object(str(path), data)
+    config = parse_json_object(str(path), path.read_bytes())
     _check_gpt2_config(path, config)
     n_layers, d_model, n_heads, context_length, vocab_size = (config[name] for name in _GPT2_SIZES)
     shape = ModelShape(n_layers, d_model, n_heads, context_length, vocab_size)
