@@ -74,7 +74,7 @@ def test_the_logits_are_the_definition(twin):
         assert np.abs(logits[row].detach().numpy() - expected).max() <= 1e-12
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.data())
 def test_any_chunking_gives_the_logits_of_one_pass(data):
     twin = TorchTwin.from_parameters(PARAMS, SHAPE)

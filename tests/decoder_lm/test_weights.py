@@ -572,7 +572,7 @@ def test_a_damaged_checkpoint_is_the_same_or_refused(made, name, length):
     expected = load_gpt2(folder)
     outcomes = set()
 
-    @settings(max_examples=250, deadline=None)
+    @settings(max_examples=250, deadline=None, derandomize=True)
     @given(damage(length))
     def check(apply):
         with tempfile.TemporaryDirectory() as copied:
