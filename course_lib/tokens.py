@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from course_lib.arguments import is_integer
@@ -34,42 +34,49 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Return the id of every word and sign of the text.
-
-        Raises:  ValueError for a word that the vocabulary lacks: there is no id for the unknown
-        """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a str, got {type(text).__name__}")
-        return [self._id_of(word) for word in _TOKEN.findall(text)]
+        """Return the id of every word and sign; ValueError for one that is not here."""
+        _check_vocabulary_text(text, self._ids)
+        return [self._ids[word.casefold()] for word in _TOKEN.findall(text)]
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of these ids, spaced and capitalised as a reader expects.
 
         The text of the first ids is always the beginning of the text of all of them, so a text
         that grows token by token can be shown as it comes.
-
-        Raises:  ValueError for an id outside the vocabulary
         """
-        pieces, tight, starts = [], True, True
-        for position, token in enumerate(token_ids):
-            word = self.words[_checked_id(token, position, len(self))]
-            space = "" if tight or word in _TIGHT_BEFORE else " "
-            pieces.append(space + (word[:1].upper() + word[1:] if starts else word))
-            tight = word in _TIGHT_AFTER
-            marks = word in _TIGHT_AFTER or word in _TIGHT_BEFORE
-            starts = word in _SENTENCE_ENDS or word.startswith("<") or (starts and marks)
-        return "".join(pieces)
+        _check_vocabulary_ids(token_ids, len(self))
+        return "".join(_written_words([self.words[token] for token in token_ids]))
 
-    def _id_of(self, word: str) -> int:
-        token = self._ids.get(word.casefold())
-        if token is None:
-            close = difflib.get_close_matches(word.casefold(), self._ids, n=3)
-            known = [self.words[self._ids[near]] for near in close]
-            hint = f"did you mean {' or '.join(map(repr, known))}?" if known else "see .words"
+
+def _written_words(words: list[str]) -> Iterator[str]:
+    """Put the spaces before the words, and the capitals at the beginning of sentences."""
+    tight, starts = True, True
+    for word in words:
+        space = "" if tight or word in _TIGHT_BEFORE else " "
+        yield space + (word[:1].upper() + word[1:] if starts else word)
+        tight = word in _TIGHT_AFTER
+        mark = word in _TIGHT_AFTER or word in _TIGHT_BEFORE  # «Sun ...: the capital is to come
+        starts = word in _SENTENCE_ENDS or word.startswith("<") or (starts and mark)
+
+
+def _check_vocabulary_text(text: Any, known: Mapping[str, int]) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, got {type(text).__name__}")
+    for word in _TOKEN.findall(text):
+        if word.casefold() not in known:
+            close = difflib.get_close_matches(word.casefold(), known, n=3)
+            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see .words"
             raise ValueError(
-                f"{word!r} is not among the {len(self)} words of this vocabulary; {hint}"
+                f"{word!r} is not among the {len(known)} words of this vocabulary; {hint}"
             )
-        return token
+
+
+def _check_vocabulary_ids(token_ids: Sequence[Any], size: int) -> None:
+    for position, token in enumerate(token_ids):
+        if not is_integer(token) or not 0 <= token < size:
+            raise ValueError(
+                f"token_ids[{position}] must be an id from 0 to {size - 1}, got {token!r}"
+            )
 
 
 def _check_vocabulary_words(words: Any) -> None:
@@ -89,9 +96,3 @@ def _check_vocabulary_words(words: Any) -> None:
                 "and each word needs an id of its own"
             )
         seen[word.casefold()] = word
-
-
-def _checked_id(token: Any, position: int, size: int) -> int:
-    if not is_integer(token) or not 0 <= token < size:
-        raise ValueError(f"token_ids[{position}] must be an id from 0 to {size - 1}, got {token!r}")
-    return token

@@ -64,6 +64,7 @@ def test_a_sentence_begins_with_a_capital_and_nothing_else_does():
     assert ENGLISH.decode([14, 2, 14, 5, 14, 6, 14]) == "Sun, sun: sun; sun"
     assert ENGLISH.decode([0, 14, 3, 10, 14, 8, 14]) == "<end> Sun! «Sun» sun"
     assert RUSSIAN.decode([14, 1, 8, 14]) == "Солнце.» Солнце"
+    assert Vocabulary(["kV", "."]).decode([0, 1, 0, 0]) == "KV. KV kV"  # the rest stays as it is
 
 
 def test_bare_words_and_the_size_are_there_for_labels():
@@ -83,7 +84,7 @@ def test_every_id_is_its_word_and_back():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("Mon hides", r"^'Mon' is not among the 19 words .*; did you mean 'Moon'\?"),
+        ("Mon hides", r"^'Mon' is not among the 19 words .*; did you mean 'moon'\?"),
         ("dragon", r"^'dragon' is not among the 19 words of this vocabulary; see \.words"),
         ("moon * sun", r"'\*' is not among"),
         ("<pad>", "'<pad>' is not among"),
