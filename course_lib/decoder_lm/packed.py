@@ -94,7 +94,7 @@ def times_blocks(x: np.ndarray, blocks: np.ndarray, out: np.ndarray) -> None:
 
     Shapes:  x [N, d_in], blocks [blocks, d_in, width], out [N, blocks · width]
     """
-    np.matmul(x, blocks, out=out.reshape(len(x), len(blocks), -1).transpose(1, 0, 2))
+    np.matmul(x, blocks, out=out.reshape(len(x), len(blocks), blocks.shape[2]).transpose(1, 0, 2))
 
 
 def _pack_part(params: dict[str, Any], shape: ModelShape, part: int, parts: int) -> PackedPart:
