@@ -6,7 +6,7 @@ SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run lab reference score figures clean clean-all
+.PHONY: help notebooks test check run lab reference score bench figures clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -36,6 +36,10 @@ reference: ## compute the reference numbers again, in floats and in 50 digits
 
 score: ## hold every variant to its contract; write the mutation score into the readmes
 	@$(COURSE) -m tests.contracts.score
+
+bench: ## time the fast decoder beside its peers, which it installs first (half an hour)
+	@$(COURSE) -m tests.bench.install
+	@$(COURSE) -m tests.bench $(ARGS)
 
 figures: ## execute the notebooks and write their figures to figures/
 	@$(COURSE) -m course_build.figures

@@ -1,0 +1,191 @@
+"""The speed comparison tells the truth about what it finds; no test asserts a speed."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from course_lib.decoder_lm.shape import ModelShape, random_parameters
+
+from .crew import PeerFailed
+from .measure import measure, prove, rounds_of
+from .models import MODELS, QUICK
+from .peer import Peer
+from .profile import growth, profile
+from .table import lay_out, model_text, rows
+from .verdict import against, bounds, cut, judge, of_bound
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """The tiny model, three peers, one thread, one round."""
+    model = QUICK[0]._replace(batches=(1, 3), steps=9, prefill=12)
+    peers = ["ours", "torch-twin", "transformers"]
+    return json.loads(json.dumps(measure(model, peers, 1, 1, lambda text: None)))
+
+
+def test_peers_in_their_processes_give_the_same_logits_and_tokens(measured):
+    assert measured["absent"] == {}
+    assert set(measured["proofs"]) == {"ours", "torch-twin", "transformers"}
+    for proofs in measured["proofs"].values():
+        assert set(proofs) == {"1", "3"}
+        for proof in proofs.values():
+            assert proof["agrees"]
+            assert proof["difference"] <= 1e-4
+            assert proof["same_tokens"] == proof["tokens"] > 0
+
+
+def test_everybody_decodes_and_prefills_the_reference_s_tokens(measured):
+    for cell in [*measured["decode"].values(), measured["prefill"]]:
+        assert list(cell["peers"]) == ["ours", "torch-twin", "transformers"]
+        for results in cell["peers"].values():
+            assert len(results) == 1
+            assert results[0]["rate"] > 0
+            assert results[0].get("same_tokens", 1.0) == 1.0
+
+
+def test_the_table_has_a_row_for_everybody(measured):
+    text = "\n".join(model_text(measured))
+    assert [row[0] for row in rows(measured)][1:4] == ["ours", "torch-twin", "transformers"]
+    assert "ABSENT" not in text
+    assert "NOT TIMED" not in text
+
+
+def test_a_measurement_of_the_tiny_model_is_judged(measured):
+    decode = {int(batch): cell for batch, cell in measured["decode"].items()}
+    verdicts = judge({"tiny": measured | {"decode": decode}})
+    assert [verdict.target for verdict in verdicts] == [
+        "tiny: at least 2.5x the torch twin",
+        "no allocation growth per token in the hot loop",
+    ]
+    assert all(verdict.numbers for verdict in verdicts)
+
+
+class Stranger:
+    """A worker that answers from a script; an exception in it is raised."""
+
+    largest_batch = 8
+
+    def __init__(self, *replies):
+        self.replies, self.dismissed = list(replies), False
+
+    def ask(self, command, **details):
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def cpu_seconds(self):
+        return 0.0
+
+    def dismiss(self):
+        self.dismissed = True
+
+
+def test_who_disagrees_or_cannot_prove_it_is_not_timed():
+    model = QUICK[0]._replace(batches=(1, 8))
+    good, bad = {"agrees": True, "difference": 0.0}, {"agrees": False, "difference": 1.0}
+    crew = {
+        "right": Stranger(good, good),
+        "wrong": Stranger(good, bad),
+        "broken": Stranger(good, PeerFailed("no such batch")),
+    }
+    everybody, told = dict(crew), []
+    proofs = prove(model, crew, told.append)
+    assert list(crew) == ["right"]
+    assert [worker.dismissed for worker in everybody.values()] == [False, True, True]
+    assert proofs["broken"][8] == {"agrees": False, "error": "no such batch"}
+    assert len(told) == 2
+
+
+def test_who_fails_in_a_round_loses_all_of_its_results(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    fine = [{"rate": float(turn)} for turn in range(4)]
+    crew = {"steady": Stranger(*fine), "frail": Stranger(fine[0], fine[1], PeerFailed("gone"))}
+    told = []
+    cell = rounds_of(QUICK[0], crew, "decode", 1, 3, told.append)
+    assert cell["peers"] == {"steady": fine[1:]}  # the first round warms up
+    assert any("gone" in line for line in told)
+
+
+def cell(ours, other, bandwidth=(), step_bytes=1.0):
+    peers = {"ours": ours, "onnxruntime": other}
+    results = {name: [{"rate": rate} for rate in rates] for name, rates in peers.items()}
+    return {"peers": results, "bandwidth": list(bandwidth), "step_bytes": step_bytes}
+
+
+def test_a_ratio_is_the_median_of_rounds_and_never_rounded_up():
+    close = cell([0.9999, 1.2, 0.5], [1.0, 1.0, 1.0])
+    verdict = against("as fast", close, ["onnxruntime"], 1.0)
+    assert verdict.reached is False
+    assert verdict.numbers == "0.99x onnxruntime (0.50-1.20)"
+    assert against("nearly", close, ["onnxruntime"], 0.99).reached is True
+
+
+def test_what_did_not_run_is_never_called_beaten():
+    fast = cell([2.0], [1.0])
+    verdict = against("best", fast, ["onnxruntime", "llama.cpp"], 1.0)
+    assert verdict.reached is None
+    assert "did not run: llama.cpp" in verdict.numbers
+    assert against("best", fast, ["llama.cpp"], 1.0).reached is None
+    slow = against("best", cell([1.0], [2.0]), ["onnxruntime", "llama.cpp"], 1.0)
+    assert slow.reached is False  # slower than one is slower than the best
+
+
+def test_the_share_of_the_bound_is_taken_round_by_round():
+    measured = cell([80.0, 50.0, 99.0], [1.0] * 3, bandwidth=[1000.0, 500.0, 1100.0], step_bytes=10)
+    assert bounds(measured, 1) == [100.0, 50.0, 110.0]
+    assert of_bound(measured).reached is True  # 0.8, 1.0, 0.9
+    assert of_bound(measured).numbers == "0.900 (0.800-1.000)"
+
+
+def test_numbers_are_cut_off():
+    assert [cut(0.8499, 2), cut(1.0, 2), cut(12.39, 1)] == ["0.84", "1.00", "12.3"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_the_bytes_of_a_step_are_those_of_the_parameters_that_it_reads(model):
+    small = model._replace(vocab_size=300, context_length=40)  # same formula, less memory
+    sizes = (small.n_layers, small.d_model, small.n_heads, 40, 300)
+    params = random_parameters(ModelShape(*sizes), 4 * small.d_model, seed=0)
+    read = [params[name] for name in ("final_gain", "final_bias", "unembedding")]
+    read += [array for block in params["blocks"] for array in block.values()]
+    assert small.weight_bytes == sum(4 * array.size for array in read)
+    lengths = [small.prompt + step for step in range(1, small.steps + 1)]
+    per_row = np.mean([2 * 4 * small.n_layers * small.d_model * length for length in lengths])
+    assert math.isclose(small.step_bytes(3), small.weight_bytes + 3 * per_row)
+
+
+class Hoarder(Peer):
+    """A peer that keeps a kilobyte a step."""
+
+    def __init__(self):
+        self.kept = []
+
+    def begin(self, prompts, steps):
+        return np.zeros((len(prompts), 4), np.float32)
+
+    def step(self, tokens):
+        self.kept.append(bytearray(1000))
+        return np.zeros((len(tokens), 4), np.float32) @ np.eye(4, dtype=np.float32)
+
+
+def test_growth_is_seen():
+    assert 1000 < growth(Hoarder(), QUICK[0], 1)["bytes_per_step"] < 1200
+
+
+def test_the_shares_of_a_profile_make_a_whole():
+    class Multiplier(Hoarder):
+        def step(self, tokens):
+            return np.matmul(np.ones((1, 300), np.float32), np.ones((300, 4), np.float32))
+
+    before = np.matmul
+    shares = profile(Multiplier(), QUICK[0], 1)["shares"]
+    assert math.isclose(sum(shares.values()), 1.0)
+    assert any("product with a matrix 300 x 4 in test_bench.step" in part for part in shares)
+    assert np.matmul is before
+
+
+def test_columns_of_a_table_are_aligned():
+    assert lay_out([["name", "x"], ["a", "1.0"]]) == ["name    x", "---------", "a     1.0"]
