@@ -106,9 +106,8 @@ def sample_token(logits: Any, config: SamplingConfig, rng: Any) -> int:
     if config.deterministic:
         return int(values.argmax())  # the first of the largest
     mass = np.cumsum(sampling_probs(values, config))
-    drawn = rng.random() * mass[-1]  # the sum may have been rounded to less than 1
-    first_above = np.searchsorted(mass, drawn, side="right")  # skips what has probability 0
-    last_kept = np.searchsorted(mass, mass[-1])  # where the sum is complete: a draw rounded up
+    first_above = np.searchsorted(mass, rng.random(), side="right")  # skips what has prob 0
+    last_kept = np.searchsorted(mass, mass[-1])  # rounding may end the sum below the draw
     return int(min(first_above, last_kept))
 
 

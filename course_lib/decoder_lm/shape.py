@@ -154,7 +154,9 @@ def _entry_shape(name: str, value: Any) -> tuple[int, ...]:
 
 def _check_block_list(blocks: Any, n_layers: int) -> None:
     if not isinstance(blocks, list | tuple) or not all(isinstance(b, dict) for b in blocks):
-        raise ShapeMismatch(f"params['blocks'] must be a list of dicts, got {type(blocks)}")
+        raise ShapeMismatch(
+            f"params['blocks'] must be a list of dicts, one a layer, got {type(blocks).__name__}"
+        )
     if len(blocks) != n_layers:
         raise ShapeMismatch(f"params has {len(blocks)} blocks, but the shape says {n_layers=}")
 

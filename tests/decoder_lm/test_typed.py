@@ -457,7 +457,8 @@ def test_a_chunk_past_the_context_overflows_before_anything_changes():
     assert model.generate(TEXT[:2], 1, GREEDY)[1] == "length_limit"  # usable as before
 
 
-def test_a_step_that_fails_in_the_middle_leaves_the_decoder_usable(monkeypatch):
+@pytest.mark.parametrize("step", ["decode", "extend"])
+def test_a_step_that_fails_in_the_middle_leaves_the_decoder_usable(monkeypatch, step):
     model = decoder()
     model.prefill(TEXT[:4])
     before, stats = model.cache.keys().copy(), copy.copy(model.stats)
@@ -471,7 +472,7 @@ def test_a_step_that_fails_in_the_middle_leaves_the_decoder_usable(monkeypatch):
 
     monkeypatch.setattr(typed_model, "attend_with_past", fails_in_the_second_layer)
     with pytest.raises(MemoryError, match="no room"):
-        model.decode(TEXT[4])
+        model.decode(TEXT[4]) if step == "decode" else model.extend(TEXT[4:6])
     monkeypatch.undo()
     np.testing.assert_array_equal(model.cache.keys(), before)
     assert model.stats == stats
