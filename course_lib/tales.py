@@ -12,8 +12,8 @@ from typing import Any
 from course_lib.arguments import check_int_at_least, check_positive_int, is_integer
 from course_lib.text import localized
 
-# Word n of one language is word n of the other. Things stand in the accusative, and no form is
-# shared by two cases or genders: the present tense agrees with he, she and it alike.
+# Word n of one language is word n of the other. In every sentence names are the subject and things
+# the object, and the present tense agrees with he, she and it alike: no word needs a second form.
 _TALE_WORDS = {
     "en": """<end> . , and
         Sun Moon Eclipse Star Cloud Comet Wind Rain Frost he she it
