@@ -24,29 +24,26 @@ def batched_sample(
     Shapes:  logits [B, V] -> ids [B]
     """
     _check_batched_sample(logits, temperature, top_p, top_k)
+    rows = np.asarray(logits)
     if temperature == 0:
-        return np.asarray(logits).argmax(axis=1)
-    return np.array([_draw(row, temperature, top_p, top_k, rng.random()) for row in logits])
+        return rows.argmax(axis=1)
+    return np.array([_draw(row, temperature, top_p, top_k, rng.random()) for row in rows])
 
 
 def _draw(
     row: np.ndarray, temperature: float, top_p: float | None, top_k: int | None, uniform: float
 ) -> int:
-    values = row.astype(np.float64)
-    values -= values.max()
+    kept = np.arange(len(row)) if top_k is None or top_k >= len(row) else largest(row, top_k)
+    values = row[kept].astype(np.float64)
     with np.errstate(over="ignore"):  # a tiny temperature may send all but the top to -inf
-        values /= temperature
-    kept = largest(values, top_k) if top_k is not None and top_k < len(values) else None
-    probs = np.exp(values if kept is None else values[kept])
+        probs = np.exp((values - values.max()) / temperature)
     probs /= probs.sum()
     if top_p is not None and top_p < 1:
-        nucleus = nucleus_of(probs, top_p)
-        kept = nucleus if kept is None else kept[nucleus]
-        probs = probs[nucleus]
+        nucleus = nucleus_of(values, probs, top_p)
+        kept, probs = kept[nucleus], probs[nucleus]
     mass = np.cumsum(probs)
     place = np.searchsorted(mass, uniform * mass[-1], side="right")  # passes what has no mass
-    place = min(place, np.searchsorted(mass, mass[-1]))  # the product may be rounded up
-    return int(place if kept is None else kept[place])
+    return int(kept[min(place, np.searchsorted(mass, mass[-1]))])  # the product may be rounded up
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
@@ -61,17 +58,18 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
     return np.flatnonzero(kept)
 
 
-def nucleus_of(probs: np.ndarray, top_p: float) -> np.ndarray:
+def nucleus_of(values: np.ndarray, probs: np.ndarray, top_p: float) -> np.ndarray:
     """Return the places of the likeliest tokens that together reach top_p, likeliest first.
 
-    Only as many candidates are sorted as are needed: 256, or four times more, or ... all.
+    Only as many candidates are sorted as are needed: 256, or four times more, or ... all. They are
+    ranked by the logits, of which two may be unlike and yet have equal probabilities.
     """
     count = _FIRST_CANDIDATES
     while True:
-        found = largest(probs, count) if count < len(probs) else np.arange(len(probs))
-        found = found[np.argsort(-probs[found], kind="stable")]
+        found = largest(values, count) if count < len(values) else np.arange(len(values))
+        found = found[np.argsort(-values[found], kind="stable")]
         mass = np.cumsum(probs[found])
-        if mass[-1] >= top_p or len(found) == len(probs):
+        if mass[-1] >= top_p or len(found) == len(values):
             return found[: 1 + np.searchsorted(mass, top_p)]
         count *= 4
 
