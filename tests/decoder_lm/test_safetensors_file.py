@@ -173,6 +173,11 @@ def test_scalars_and_empty_tensors_have_their_place(written):
     assert file.float32("z").dtype == np.float32
 
 
+def test_a_tensor_may_have_as_many_axes_as_numpy_has(written):
+    shape = [1] * 31 + [6]
+    assert SafetensorsFile(written(file_bytes(tensor(shape=shape)))).float32("a").ndim == 32
+
+
 def test_a_file_without_tensors_is_a_file(written):
     assert SafetensorsFile(written(file_bytes({}, b""))).entries == {}
     named = file_bytes({"__metadata__": {"format": "pt"}}, b"")
