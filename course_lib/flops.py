@@ -15,6 +15,8 @@ MATRIX_TERMS = dict.fromkeys(("wq", "wk", "wv", "wo", "w1", "w2"), "linear") | {
 }
 # What a sum becomes when one of these biases has been added to it: queries, keys and values.
 BIAS_ROLES = {"bq": "q", "bk": "k", "bv": "v"}
+# Products that a CountedArray refuses: they would go uncounted.
+UNCOUNTED = ("dot", "einsum", "inner", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat")
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,7 @@ class CountedArray(np.ndarray):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any
     ) -> Any:
+        _check_counted(ufunc)
         bare = [_without_tally(value) for value in inputs]
         into = {"out": tuple(_without_tally(value) for value in out)} if out else {}
         result = getattr(ufunc, method)(*bare, **into, **options)
@@ -220,8 +223,7 @@ class CountedArray(np.ndarray):
         return _with_tally(result, "attention", self.tally)
 
     def __array_function__(self, function: Callable, types: Any, args: Any, options: Any) -> Any:
-        if function in (np.dot, np.einsum, np.inner, np.outer, np.tensordot, np.vdot):
-            raise TypeError(f"np.{function.__name__} is not counted; write the product with @")
+        _check_counted(function)
         result = super().__array_function__(function, types, args, options)
         watched = getattr(result, "tally", None)
         return result if watched else _with_tally(result, "attention", self.tally)
@@ -246,12 +248,13 @@ def counted_lists(params: dict[str, Any], tally: ProductTally) -> dict[str, Any]
 
 def counted_arrays(params: dict[str, Any], tally: ProductTally) -> dict[str, Any]:
     """Return parameters in arrays as ones that count their matrix products; nothing is copied."""
-    return {
-        name: [counted_arrays(block, tally) for block in value]
-        if name == "blocks"
-        else _with_tally(value, MATRIX_TERMS.get(name, "attention"), tally)
-        for name, value in params.items()
-    }
+
+    def counted(name: str, value: Any) -> Any:
+        if name == "blocks":
+            return [counted_arrays(block, tally) for block in value]
+        return _with_tally(value, MATRIX_TERMS[name], tally) if name in MATRIX_TERMS else value
+
+    return {name: counted(name, value) for name, value in params.items()}
 
 
 def _with_tally(value: Any, term: str, tally: ProductTally) -> Any:
@@ -264,6 +267,11 @@ def _with_tally(value: Any, term: str, tally: ProductTally) -> Any:
 
 def _without_tally(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, CountedArray) else value
+
+
+def _check_counted(function: Callable) -> None:
+    if function.__name__ in UNCOUNTED:
+        raise TypeError(f"np.{function.__name__} is not counted; write the product with @")
 
 
 def _check_flop_sizes(**sizes: int) -> None:

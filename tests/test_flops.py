@@ -178,14 +178,16 @@ def test_what_follows_from_a_counted_array_counts():
     scores = np.where(np.tri(2, 3, 1, dtype=bool), np.maximum(q, 0) @ keys.T, -1.0)
     scores -= scores.max(-1, keepdims=True)
     assert type(scores @ keys) is CountedArray
-    scores.dot(keys)
+    scores.dot(np.asarray(keys))
     assert tally.products == {"linear": 24, "attention": 3 * 24, "unembedding": 0}
     np.matmul(q, keys.T, out=np.empty((2, 3)))
     assert tally.products["attention"] == 4 * 24
 
 
 @pytest.mark.parametrize(
-    "multiply", [np.dot, np.inner, np.outer, np.vdot, lambda a, b: np.einsum("i,i", a, b)]
+    "multiply",
+    [np.dot, np.inner, np.outer, np.vdot, lambda a, b: np.einsum("i,i", a, b)]
+    + [getattr(np, name) for name in ("vecdot",) if hasattr(np, name)],
 )
 def test_a_product_that_would_not_be_counted_is_refused(multiply):
     row = counted_arrays({"wq": np.ones(3)}, ProductTally())["wq"]
