@@ -50,7 +50,7 @@ class TinyBatch:
         return self.step("finish", np.stack(rows), prompts)
 
 
-def padded_left(batch: TinyBatch, prompts: list[list[int]], width: int) -> tuple:
+def padded_left(batch: Any, prompts: list[list[int]], width: int) -> tuple:
     """Padded ids and which of them are real, [B, T] both; prompts stand at the right end."""
     ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
     for row, prompt in enumerate(prompts):
@@ -58,7 +58,7 @@ def padded_left(batch: TinyBatch, prompts: list[list[int]], width: int) -> tuple
     return ids, valid
 
 
-def padded_right(batch: TinyBatch, prompts: list[list[int]], width: int) -> tuple:
+def padded_right(batch: Any, prompts: list[list[int]], width: int) -> tuple:
     """The same with the prompts at the left end."""
     ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
     for row, prompt in enumerate(prompts):

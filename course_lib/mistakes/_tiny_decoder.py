@@ -111,7 +111,7 @@ class TinyDecoder:
         return x + np.tanh(x @ self.w_in[layer])
 
 
-def fitting_ids(decoder: TinyDecoder, ids: list[int], *_: Any) -> list[int]:
+def fitting_ids(decoder: Any, ids: list[int], *_: Any) -> list[int]:
     """Refuse more tokens than the context holds."""
     if len(ids) > decoder.context_length:
         raise ValueError(f"{len(ids)} tokens do not fit in a context of {decoder.context_length}")
@@ -123,7 +123,7 @@ def seen_keys(width: int, n_keys: int, offset: int) -> np.ndarray:
     return np.arange(n_keys) <= np.arange(width)[:, None] + offset
 
 
-def joined_past(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
+def joined_past(decoder: Any, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
     """Put a chunk's keys and values behind those of the past; return them all."""
     cache.keys[layer] = np.concatenate([cache.keys[layer], k])
     cache.values[layer] = np.concatenate([cache.values[layer], v])
