@@ -210,6 +210,21 @@ def test_names_thing_and_deed_are_remembered_to_the_end():
             assert words[words.index(thing, 9) - 2] == rascal
 
 
+def test_one_searches_for_what_is_gone_and_sighs_over_what_is_spoilt():
+    names = tales_module._TALE_NAMES
+    seen = {}
+    for ids in TOLD:
+        words = [names[token] for token in ids]
+        if words[10] in ("he", "she", "it"):
+            seen.setdefault(words[7], set()).add((words[11], words[12]))
+    cries = {("cries", "aloud"), ("cries", "quietly")}
+    gone = cries | {("searches", "everywhere"), ("asks", "everyone")}
+    spoilt = cries | {("sighs", "sadly"), ("sighs", "quietly")}
+    assert seen == dict.fromkeys(("hides", "steals", "loses"), gone) | dict.fromkeys(
+        ("breaks", "eats"), spoilt
+    )
+
+
 def test_tales_have_three_to_five_sentences_and_end_with_end():
     sentences = Counter(ids.count(1) for ids in TOLD)
     assert set(sentences) == {3, 4, 5}
