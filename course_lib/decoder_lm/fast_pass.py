@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from course_lib.decoder_lm.block_product import BLOCK_WIDTH, BlockProduct, as_blocks
 from course_lib.decoder_lm.cached_attention import attend, score_buffer
 from course_lib.decoder_lm.helper_thread import Crew
 from course_lib.decoder_lm.kv_cache import CacheStep, KvCache
-from course_lib.decoder_lm.packed import PackedModel, PackedPart, times_blocks
+from course_lib.decoder_lm.packed import NORM_EPSILON, PackedModel, PackedPart
 
 _GELU_SLOPE = math.sqrt(2.0 / math.pi)
 
@@ -23,14 +24,11 @@ class TokenPass:
         self.model, self.crew, self.groups = model, crew, groups
         self.caches = [(cache, width) for caches, width in groups for cache in caches]
         count = sum(len(caches[0].lengths) * width for caches, width in groups)
-        d_model = model.shape.d_model
-        self.x = np.empty((count, d_model), np.float32)  # the residual stream
-        self.normed = np.empty((count, d_model), np.float32)
-        self.squares = np.empty((count, d_model), np.float32)
-        self.row = np.empty((count, 1), np.float32)
+        self.norm = Norm(count, model.shape.d_model)
         self.positions = np.empty(count, np.int64)
+        self.x, self.place = np.empty((2, count, model.shape.d_model), np.float32)
         self.desks = [
-            _Desk(part, d_model, count, [(caches[p], width) for caches, width in groups])
+            _Desk(part, self.norm.out, [(caches[p], width) for caches, width in groups])
             for p, part in enumerate(model.parts)
         ]
 
@@ -39,12 +37,11 @@ class TokenPass:
         try:
             embed_tokens(self, ids)
             for layer in range(self.model.shape.n_layers):
-                normalise(self)
-                self.crew.run(_attention_part, self, layer)
-                _add_parts(self, self.model.after_attention[layer])
-                normalise(self)
-                self.crew.run(_mlp_part, self, layer)
-                _add_parts(self, self.model.after_mlp[layer])
+                for work in (_attention_part, _mlp_part):
+                    self.norm.write(self.x)
+                    self.crew.run(work, self.desks, layer)
+                    for desk in self.desks:
+                        self.x += desk.gives
         except BaseException:  # an interrupt must not leave the layers out of step
             for cache, _ in self.caches:
                 cache.step = CacheStep()
@@ -54,61 +51,73 @@ class TokenPass:
         return self.x
 
 
+class Norm:
+    """Divide rows of mean 0 by their length: all that is left of LayerNorm once it is folded.
+
+    Shapes:  x [N, d_model] -> out [N, 1 + d_model], with a 1 in front for the bias
+    """
+
+    def __init__(self, count: int, d_model: int) -> None:
+        self.epsilon = NORM_EPSILON * d_model  # the sum of squares is d_model times the variance
+        self.out = np.ones((count, 1 + d_model), np.float32)
+        self.length = np.empty((count, 1, 1), np.float32)
+
+    def write(self, x: np.ndarray) -> None:
+        """Write x / √(x · x + ε) into out."""
+        np.matmul(x[:, None], x[:, :, None], out=self.length)
+        self.length += self.epsilon
+        np.sqrt(self.length, out=self.length)
+        np.divide(x, self.length[:, 0], out=self.out[:, 1:])
+
+
 class _Desk:
     """One thread's buffers, and views of them that stay the same from step to step."""
 
     def __init__(
-        self, part: PackedPart, d_model: int, count: int, groups: list[tuple[KvCache, int]]
+        self, part: PackedPart, normed: np.ndarray, groups: list[tuple[KvCache, int]]
     ) -> None:
-        self.part = part
-        heads, d_head = part.n_heads, part.layers[0].qkv.shape[2]
-        self.qkv = np.empty((3 * heads, count, d_head), np.float32)
-        self.mixed = np.empty((count, heads * d_head), np.float32)
-        self.inner = np.empty((count, len(part.layers[0].b1)), np.float32)
-        self.gate = np.empty_like(self.inner)
-        wo = part.layers[0].wo
-        self.padded = np.empty((count, wo.shape[0] * wo.shape[2]), np.float32)
-        self.gives = self.padded[:, :d_model]
-        self.groups = []
-        start = 0
+        self.part, first = part, part.layers[0]
+        count, d_model, d_head = len(normed), normed.shape[1] - 1, first.qkv.shape[3]
+        qkv = np.empty((len(first.qkv), count, d_head), np.float32)
+        mixed = np.ones((count, 1 + part.n_heads * d_head), np.float32)
+        inner = np.ones((count, 1 + len(first.w1) * BLOCK_WIDTH), np.float32)
+        gives = np.empty((count, len(first.wo) * BLOCK_WIDTH), np.float32)
+        self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
+        self.gives = gives[:, :d_model]
+        self.to_qkv = BlockProduct(normed, qkv)
+        self.from_heads = BlockProduct(mixed, as_blocks(gives))
+        self.to_inner = BlockProduct(normed, as_blocks(self.inner))
+        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], as_blocks(gives))
+        self.groups, start = [], 0
         for cache, width in groups:
             batch = len(cache.lengths)
             tokens = slice(start, start + batch * width)
-            parted = self.qkv[:, tokens].reshape(3, heads, batch, width, d_head)
+            parted = qkv[:, tokens].reshape(3, part.n_heads, batch, width, d_head)
             q, k, v = parted.swapaxes(1, 2)  # each [batch, heads, width, d_head]
-            mixed = self.mixed[tokens].reshape(batch, width, heads, d_head).swapaxes(1, 2)
+            out = mixed[tokens, 1:].reshape(batch, width, part.n_heads, d_head).swapaxes(1, 2)
             scores = score_buffer(q.shape, cache.keys.shape[3])
-            self.groups.append((cache, q, k, v, mixed, scores))
+            self.groups.append((cache, q, k, v, scores, out))
             start = tokens.stop
 
 
-def _attention_part(part: int, step: TokenPass, index: int) -> None:
+def _attention_part(part: int, desks: list[_Desk], index: int) -> None:
     """Compute the heads of one part, and what they add to the stream."""
-    desk = step.desks[part]
+    desk = desks[part]
     layer = desk.part.layers[index]
-    np.matmul(step.normed, layer.qkv, out=desk.qkv)  # [3 · heads, N, d_head]: all in one call
-    desk.qkv += layer.qkv_bias
-    for cache, q, k, v, mixed, scores in desk.groups:
+    desk.to_qkv.write(layer.qkv)
+    for cache, q, k, v, scores, out in desk.groups:
         keys, values = cache.append(index, k, v)
-        attend(q, keys, values, scores, mixed, cache.step.ends)
-    times_blocks(desk.mixed, layer.wo, desk.padded)
+        attend(q, keys, values, scores, out, cache.step.ends)
+    desk.from_heads.write(layer.wo)
 
 
-def _mlp_part(part: int, step: TokenPass, index: int) -> None:
+def _mlp_part(part: int, desks: list[_Desk], index: int) -> None:
     """Compute the feed-forward columns of one part, and what they add to the stream."""
-    desk = step.desks[part]
+    desk = desks[part]
     layer = desk.part.layers[index]
-    times_blocks(step.normed, layer.w1, desk.inner)
-    desk.inner += layer.b1
+    desk.to_inner.write(layer.w1)
     twice_gelu_in_place(desk.inner, desk.gate)
-    times_blocks(desk.inner[:, : desk.part.d_ff], layer.w2, desk.padded)
-
-
-def _add_parts(step: TokenPass, bias: np.ndarray) -> None:
-    """Add to the stream what all parts and the bias give it."""
-    for desk in step.desks:
-        step.x += desk.gives
-    step.x += bias
+    desk.from_inner.write(layer.w2)
 
 
 def twice_gelu_in_place(x: np.ndarray, gate: np.ndarray) -> None:
@@ -122,62 +131,41 @@ def twice_gelu_in_place(x: np.ndarray, gate: np.ndarray) -> None:
     x *= gate
 
 
-def normalise(step: TokenPass) -> None:
-    """Write (x - mean) / √(variance + 1e-5); the gain and the bias are in the next matrix."""
-    x, normed, row, squares = step.x, step.normed, step.row, step.squares
-    np.add.reduce(x, axis=1, keepdims=True, out=row)
-    row *= 1.0 / x.shape[1]
-    np.subtract(x, row, out=normed)
-    np.multiply(normed, normed, out=squares)
-    np.add.reduce(squares, axis=1, keepdims=True, out=row)
-    row *= 1.0 / x.shape[1]
-    row += 1e-5
-    np.sqrt(row, out=row)
-    normed /= row
-
-
 def embed_tokens(step: TokenPass, ids: np.ndarray) -> None:
     """Fill the stream with token and position embeddings."""
     start = 0
     for caches, width in step.groups:
         lengths = caches[0].lengths
         stop = start + len(lengths) * width
-        np.add(
-            lengths[:, None],
-            np.arange(width),
-            out=step.positions[start:stop].reshape(len(lengths), width),
-        )
+        into = step.positions[start:stop].reshape(len(lengths), width)
+        np.add(lengths[:, None], np.arange(width), out=into)
         start = stop
-    np.take(step.model.token_embedding, ids, axis=0, out=step.x, mode="clip")
-    np.take(step.model.position_embedding, step.positions, axis=0, out=step.squares, mode="clip")
-    step.x += step.squares
+    np.take(step.model.token_embedding, ids, axis=0, out=step.x, mode="clip")  # checked before
+    np.take(step.model.position_embedding, step.positions, axis=0, out=step.place, mode="clip")
+    step.x += step.place
 
 
 class Unembedding:
     """Turn rows of the stream into logits, in buffers for a fixed number of rows."""
 
-    def __init__(self, model: PackedModel, crew: Crew, rows: int) -> None:
+    def __init__(self, model: PackedModel, crew: Crew, count: int) -> None:
         self.model, self.crew = model, crew
-        self.x = np.empty((rows, model.shape.d_model), np.float32)
-        self.normed, self.squares = np.empty_like(self.x), np.empty_like(self.x)
-        self.row = np.empty((rows, 1), np.float32)
-        stops = [part.first_token + len(part.unembedding_bias) for part in model.parts]
-        self.padded = np.empty((rows, max(stops)), np.float32)
-        self.logits = self.padded[:, : model.shape.vocab_size]
+        self.norm = Norm(count, model.shape.d_model)
+        sizes = [len(part.unembedding) * BLOCK_WIDTH for part in model.parts]
+        padded = np.empty((count, sum(sizes)), np.float32)
+        self.logits = padded[:, : model.shape.vocab_size]
+        self.products = [
+            BlockProduct(self.norm.out, as_blocks(padded[:, part.first_token :][:, :size]))
+            for part, size in zip(model.parts, sizes, strict=True)
+        ]
 
     def run(self, x: np.ndarray) -> np.ndarray:
-        """Return logits [rows, V], in a buffer that the next call writes over."""
-        self.x[:] = x
-        normalise(self)
+        """Return logits [N, V], in a buffer that the next call writes over."""
+        self.norm.write(x)
         self.crew.run(_logits_part, self)
         return self.logits
 
 
 def _logits_part(part: int, step: Unembedding) -> None:
     """Compute the logits of one part of the vocabulary."""
-    share = step.model.parts[part]
-    if share.last_token > share.first_token:
-        stop = share.first_token + len(share.unembedding_bias)
-        out = step.padded[:, share.first_token : stop]
-        times_blocks(step.normed, share.unembedding, out)
-        out += share.unembedding_bias
+    step.products[part].write(step.model.parts[part].unembedding)

@@ -18,7 +18,7 @@ from course_lib.contracts import (
     check_cache_contract,
     check_generation_contract,
 )
-from course_lib.decoder_lm import fast_pass
+from course_lib.decoder_lm import block_product, fast_pass
 from course_lib.decoder_lm.blas_threads import blas_threads, single_threaded_products
 from course_lib.decoder_lm.errors import CacheExhausted, ContextOverflow, ShapeMismatch
 from course_lib.decoder_lm.fast import (
@@ -29,7 +29,7 @@ from course_lib.decoder_lm.fast import (
     prefill,
 )
 from course_lib.decoder_lm.helper_thread import Crew
-from course_lib.decoder_lm.packed import in_blocks, pack_parameters, times_blocks
+from course_lib.decoder_lm.packed import pack_parameters
 from course_lib.decoder_lm.shape import ModelShape, map_parameters, random_parameters
 
 TOLERANCE = 1e-4  # logits of order 1, in float32
@@ -588,29 +588,53 @@ def test_the_library_is_read_without_torch():
 # ---------------------------------------------------------------- parts
 
 
+@pytest.mark.parametrize("pays", [False, True])
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 32, 50])
 @pytest.mark.parametrize("width", [1, 63, 64, 65, 130])
-def test_a_matrix_in_blocks_of_columns_gives_the_same_product(width):
+def test_a_product_in_blocks_and_groups_is_the_product(monkeypatch, pays, count, width):
+    monkeypatch.setattr(block_product, "small_products_pay", lambda: pays)
     rng = np.random.default_rng(0)
-    x, matrix, gain = rng.normal(size=(3, 5)), rng.normal(size=(5, width)), rng.normal(size=5)
-    blocks = in_blocks(matrix, gain)
+    x, matrix = rng.normal(size=(count, 5)).astype(np.float32), rng.normal(size=(5, width))
+    blocks = block_product.in_blocks(lambda at: matrix[:, at], width)
     assert blocks.flags.c_contiguous
-    out = np.empty((3, blocks.shape[0] * blocks.shape[2]), np.float32)
-    times_blocks(x.astype(np.float32), blocks, out)
-    agree(out[:, :width], x @ (matrix * gain[:, None]))
+    assert blocks.dtype == np.float32
+    assert blocks.ctypes.data % 64 == 0
+    out = np.full((count, len(blocks) * 64), 7, np.float32)
+    product = block_product.BlockProduct(x, block_product.as_blocks(out))
+    product.write(blocks)
+    agree(out[:, :width], x @ matrix)
     assert not out[:, width:].any()
+    assert len(product.pairs) == (2 if pays and count in (17, 50) else 1)
+
+
+def test_a_deep_matrix_takes_fewer_rows_at_once(monkeypatch):
+    monkeypatch.setattr(block_product, "small_products_pay", lambda: True)
+    assert block_product.row_group(769, 64) == 16
+    assert block_product.row_group(1537, 64) == 10
+    assert block_product.row_group(10**7, 64) == 1
+    monkeypatch.setattr(block_product, "small_products_pay", lambda: False)
+    assert block_product.row_group(10**7, 64) > 10**6
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_the_parts_of_a_model_share_it_without_rest_or_overlap(parts):
-    shape, _ = SHAPES["wider than a block of columns"]
     shape = ModelShape(1, 72, 3, 8, 300)
     packed = pack_parameters(random_parameters(shape, 100, 0), shape, parts)
     assert sum(part.n_heads for part in packed.parts) == 3
     assert sum(part.d_ff for part in packed.parts) == 100
-    bounds = [(part.first_token, part.last_token) for part in packed.parts]
-    assert bounds[0][0] == 0
-    assert bounds[-1][1] == 300
-    assert all(one[1] == other[0] for one, other in zip(bounds, bounds[1:], strict=False))
+    starts = [part.first_token for part in packed.parts]
+    sizes = [64 * len(part.unembedding) for part in packed.parts]
+    assert starts == [sum(sizes[:n]) for n in range(parts)]
+    assert sum(sizes) == 320  # 300 tokens in whole blocks
+
+
+def test_what_enters_the_stream_has_mean_zero():
+    params = parameters()
+    packed = pack_parameters(params, SMALL)
+    for each in (packed.token_embedding, packed.position_embedding):
+        assert np.abs(each.mean(axis=1)).max() < 1e-7
+    want = params["token_embedding"] - params["token_embedding"].mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(packed.token_embedding, want, atol=1e-6)
 
 
 def test_a_crew_works_in_as_many_threads_as_parts_and_ends_with_its_owner():
