@@ -159,10 +159,10 @@ def test_numbers_at_an_odd_address_are_right_and_aligned(written, spaces):
 
 def test_scalars_and_empty_tensors_have_their_place(written):
     header = {
-        "e": {"dtype": "F32", "shape": [0, 3], "data_offsets": [4, 4]},
         "s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
         "z": {"dtype": "F16", "shape": [2, 0], "data_offsets": [8, 8]},
         "t": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]},
+        "e": {"dtype": "F32", "shape": [0, 3], "data_offsets": [4, 4]},
     }
     file = SafetensorsFile(written(file_bytes(header, SIX[1:3].tobytes())))
     assert file.float32("s").shape == ()
