@@ -326,6 +326,7 @@ def test_a_tale_is_whole_and_only_one():
     assert not is_a_tale(one[:-1])
     assert not is_a_tale(one[1:])
     assert not is_a_tale(one + other)
+    assert not is_a_tale(one + other[:3])
     assert not is_a_tale([])
     assert not is_a_tale([0])
 
