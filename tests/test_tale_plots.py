@@ -240,8 +240,8 @@ def test_the_chain_has_a_bar_for_every_factor_and_the_sum_so_far(figures):
     assert sums.get_xlim()[0] < min(running)
 
 
-def test_a_certain_text_costs_zero_without_a_sign():
-    panel = draw("chain-en", log_probs=[0.0] * 9 + [-0.0]).get_axes()[1]
+def test_a_text_all_but_certain_costs_zero_without_a_sign():
+    panel = draw("chain-en", log_probs=[-0.0] + [-0.0004] * 9).get_axes()[1]
     assert {text.get_text() for text in panel.texts} == {"0.00"}
 
 
