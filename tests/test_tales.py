@@ -374,6 +374,8 @@ def test_windows_begin_with_end_and_go_on_from_tale_to_tale():
         while len(whole) < 48:
             whole += next(told)
         assert window[1:] == whole[:48]
+    for context in (1, 20, 21, 25, 31):  # 21: a tale of 20 tokens ends just one too early
+        assert {len(window) for window in tale_windows(20, context, seed=5)} == {context + 1}
     assert tale_windows(3, 20, seed=6) == tale_windows(3, 20, seed=6) != tale_windows(3, 20, 7)
 
 
