@@ -250,6 +250,7 @@ def test_random_parameters_are_of_a_size_at_which_each_of_them_matters():
     assert params["unembedding"].std() == pytest.approx(1 / 16, rel=0.05)
     for name in ("token_embedding", "position_embedding"):
         assert params[name].std() == pytest.approx(1, rel=0.05)
+        assert params[name].mean() == pytest.approx(0, abs=0.05)
     for gain in (block["ln1_gain"], block["ln2_gain"], params["final_gain"]):
         assert gain.mean() == pytest.approx(1, abs=0.1)
         assert gain.std() == pytest.approx(0.3, rel=0.2)
