@@ -1,8 +1,9 @@
 """Compare the speed of the fast decoder with its peers on this machine.
 
 Every peer gets the same random GPT-2 checkpoints, proves that its logits are the same, and is
-then timed in a process of its own, in turns, with the same number of threads. See the notes that
-the table prints; nothing here promises a speed.
+then timed in a process of its own, in turns, with the same number of threads. Leave the machine
+alone meanwhile: it says how much of the cores others took. At GPT-2 small it needs 8 GB of memory
+and 2 GB in the temporary folder. Nothing here promises a speed.
 """
 
 import argparse

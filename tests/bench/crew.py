@@ -1,4 +1,9 @@
-"""The workers of one model, seen from outside: start them, ask one at a time, watch the cores."""
+"""The workers of one model, seen from outside: start them, ask one at a time, watch the cores.
+
+How a library waits between two pieces of work is left as it comes, because its users get it so:
+OpenMP (OMP_WAIT_POLICY) and onnxruntime's pool both spin for a while. Before each turn there is
+silence until they sleep, and `Watch` measures that they do, and what strangers took.
+"""
 
 import contextlib
 import json

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from .crew import Hired, PeerFailed, Watch, prepare
 
+OURS = "ours"
 MEMORY = "memory"  # the worker that measures the bandwidth
 IN_CACHE = 32e6  # bytes of weights that may never come from memory: no bound is measured below
 
@@ -54,7 +55,7 @@ def rounds_of(model, crew, command, batch, rounds, say):
     for turn in range(rounds + 1):
         if turn == 1:
             watch = Watch(crew)
-        shift = turn % len(names)
+        shift = turn % max(1, len(names))
         for name in names[shift:] + names[:shift]:
             if name not in crew:
                 continue
@@ -76,6 +77,18 @@ def rounds_of(model, crew, command, batch, rounds, say):
     return {"peers": results, "bandwidth": bandwidth} | watch.report()
 
 
+def look_inside(model, crew, say):
+    """Profile our decoder and watch its allocations, after all that is timed."""
+    inside = {"profile": {}, "growth": {}}
+    for command in inside if OURS in crew else ():
+        for batch in model.batches:
+            try:
+                inside[command][batch] = crew[OURS].ask(command, batch=batch)
+            except PeerFailed as failure:
+                say(f"{model.name}: no {command}, batch {batch}: {failure}")
+    return inside
+
+
 def measure(model, names, threads, rounds, say):
     """Do everything with one model; return a dict that JSON can carry."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -94,8 +107,5 @@ def measure(model, names, threads, rounds, say):
         if model.prefill:
             found["prefill"] = rounds_of(model, crew, "prefill", 1, rounds, say)
         found["memory"] = {name: worker.ask("memory") for name, worker in crew.items()}
-        if "ours" in crew:
-            ours = crew["ours"]
-            found["profile"] = {batch: ours.ask("profile", batch=batch) for batch in model.batches}
-            found["growth"] = {batch: ours.ask("growth", batch=batch) for batch in model.batches}
+        found |= look_inside(model, crew, say)
     return found

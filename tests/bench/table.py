@@ -94,10 +94,8 @@ def model_text(result):
     for name, memory in result["memory"].items():
         note = result["loads"][name]["note"]
         pools = "; ".join(memory["pools"]) or "no pool that threadpoolctl knows"
-        peak = f"{memory['peak_bytes'] / 1e6:.0f} MB"
-        if result["weight_bytes"] > 1e8:
-            peak += f", {memory['peak_bytes'] / result['weight_bytes']:.2f}x the weights"
-        lines.append(f"  {name}: {note}; peak {peak}; {pools}")
+        loaded, peak = (f"{m['peak_bytes'] / 1e6:.0f}" for m in (result["loads"][name], memory))
+        lines.append(f"  {name}: {note}; peak memory {peak} MB, loading {loaded} MB; {pools}")
     return [*lines, loudness(result), ""]
 
 

@@ -89,6 +89,19 @@ def of_memory(found):
     return Verdict(target, grown[worst] < FLAT, numbers)
 
 
+def of_peak(result):
+    """State the peak of our process: when the model was loaded, and after all batches."""
+    target = "peak memory of our process stated"
+    if OURS not in result.get("memory", {}):
+        return Verdict(target, None, "ours did not run")
+    loaded, last = (result[when][OURS]["peak_bytes"] for when in ("loads", "memory"))
+    weights = result["weight_bytes"]
+    numbers = f"loading {loaded / 1e6:.0f} MB, in all {last / 1e6:.0f} MB"
+    return Verdict(
+        target, True, f"{numbers} ({loaded / weights:.2f} and {last / weights:.2f} x the weights)"
+    )
+
+
 def judge(found):
     """Return the verdicts on what was measured; found: {model name: measurement}."""
     verdicts = []
@@ -110,6 +123,7 @@ def judge(found):
                 "decode, batch 32: at least 0.9x onnxruntime", decode[32], FLOAT32_PEERS[:1], 0.9
             ),
             against("prefill: no slower than torch", prefill, TORCH, 1.0),
+            of_peak(found["gpt2-small"]),
         ]
     if "tiny" in found:
         tiny = found["tiny"]["decode"][1]
