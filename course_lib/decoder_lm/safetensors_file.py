@@ -61,7 +61,7 @@ class SafetensorsFile:
         kind = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}[entry.dtype]
         start = self._first + entry.start
         count = (entry.end - entry.start) // _TENSOR_BYTES[entry.dtype]
-        stored = np.frombuffer(self._mapped, kind, count, start) if count else np.empty(0, kind)
+        stored = np.frombuffer(self._mapped, kind, count, start)
         if entry.dtype != "F32" or not stored.flags.aligned:
             stored = _widened(stored, entry.dtype)
             _let_go(self._mapped, start, entry.end - entry.start)

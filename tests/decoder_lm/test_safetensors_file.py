@@ -2,6 +2,7 @@
 views, and a clear word about every file that is not what it should be."""
 
 import json
+import mmap
 import os
 import struct
 import tempfile
@@ -171,6 +172,14 @@ def test_scalars_and_empty_tensors_have_their_place(written):
     assert file.float32("e").shape == (0, 3)
     assert file.float32("z").shape == (2, 0)
     assert file.float32("z").dtype == np.float32
+
+
+def test_an_empty_tensor_may_lie_where_the_last_page_of_the_file_ends(written):
+    header = json.dumps({"a": {"dtype": "F16", "shape": [0], "data_offsets": [0, 0]}}).encode()
+    padded = header + b" " * (mmap.PAGESIZE - 8 - len(header))
+    path = written(file_bytes(padded, b""))
+    assert path.stat().st_size == mmap.PAGESIZE
+    assert SafetensorsFile(path).float32("a").shape == (0,)
 
 
 def test_a_tensor_may_have_as_many_axes_as_numpy_has(written):
