@@ -7,41 +7,57 @@ from typing import Any
 
 import numpy as np
 
-BLOCK_WIDTH = 64  # columns; of 768 rows that is 197 kB, which stays in a core's second cache
 _SMALL_PRODUCT = 1_000_000  # multiplications, up to which OpenBLAS does not rearrange the matrix
 _MOST_ROWS = 16
 
 
-def in_blocks(columns: Callable[[slice], Any], d_out: int, width: int = BLOCK_WIDTH) -> np.ndarray:
+def block_width(d_in: int) -> int:
+    """Return how many columns a block has: few enough that it stays in a core's second cache."""
+    return 64 if d_in > 256 else 256  # 64 columns of 769 numbers are 197 kB
+
+
+def matrix_blocks(matrix: np.ndarray) -> np.ndarray:
+    """Copy a matrix [d_in, d_out] into blocks; see `in_blocks`."""
+    return in_blocks(lambda at: matrix[:, at], matrix.shape[1])
+
+
+def in_blocks(columns: Callable[[slice], Any], d_out: int) -> np.ndarray:
     """Copy a matrix into blocks of columns, each contiguous and at the start of a cache line.
 
     Args:    columns: returns some of the d_out columns, [d_in, ...]
     Shapes:  -> [blocks, 1, d_in, width] float32; the last block ends in zeros
     """
-    count = -(-d_out // width)
     d_in = len(columns(slice(0, 0)))
-    blocks = _aligned_zeros(count, 1, d_in, width)
+    width = block_width(d_in)
+    blocks = _aligned_zeros(-(-d_out // width), 1, d_in, width)
     for index, block in enumerate(blocks):
         some = columns(slice(index * width, min((index + 1) * width, d_out)))
         block[0, :, : some.shape[1]] = some
     return blocks
 
 
+def room_for(count: int, blocks: np.ndarray, constant: int = 0) -> np.ndarray:
+    """Return room for a product of `count` rows, with `constant` columns of ones in front."""
+    return np.ones((count, constant + len(blocks) * blocks.shape[3]), np.float32)
+
+
 class BlockProduct:
     """Multiply the same rows, in the same buffers, by one blocked matrix after another.
 
-    Shapes:  x [N, d_in], out [blocks, N, width], the matrix [blocks, 1, d_in, width]
+    Shapes:  x [N, d_in], out [N, whole blocks], the matrix [blocks, 1, d_in, width]
     """
 
     def __init__(self, x: np.ndarray, out: np.ndarray) -> None:
-        self.pairs = [(x[None], out[:, None])]  # [1, N, d_in] and [blocks, 1, N, width]
-        count, size = len(x), row_group(x.shape[1], out.shape[2])
-        if size < count:
-            whole = count - count % size
-            self.pairs = [
-                (x[:whole].reshape(-1, size, x.shape[1]), _grouped(out[:, :whole], size)),
-                (x[None, whole:], out[:, None, whole:]),
-            ][: 1 + (whole < count)]
+        width, count = block_width(x.shape[1]), len(x)
+        size = min(row_group(x.shape[1], width), count)
+        whole = count - count % size
+        self.pairs = []
+        for first, last, height in ((0, whole, size), (whole, count, count - whole)):
+            if height > 0:  # x in groups of rows, out as [blocks, groups, height, width]
+                groups = (last - first) // height
+                some = out[first:last].reshape(groups, height, out.shape[1] // width, width)
+                rows = x[first:last].reshape(groups, height, x.shape[1])
+                self.pairs.append((rows, some.transpose(2, 0, 1, 3)))
 
     def write(self, blocks: np.ndarray) -> None:
         """Write x @ matrix into out; a block is read from memory once for all groups of rows."""
@@ -59,9 +75,9 @@ def row_group(d_in: int, width: int) -> int:
 @lru_cache(maxsize=1)
 def small_products_pay() -> bool:
     """Time whether rows in groups are faster than together; it depends on the BLAS and the chip."""
-    x, blocks = np.ones((32, 512), np.float32), np.ones((8, 1, 512, BLOCK_WIDTH), np.float32)
-    out = np.empty((8, 2, 16, BLOCK_WIDTH), np.float32)
-    whole, grouped = (x[None], out.reshape(8, 1, 32, BLOCK_WIDTH)), (x.reshape(2, 16, 512), out)
+    x, blocks = np.ones((32, 512), np.float32), np.ones((8, 1, 512, 64), np.float32)
+    out = np.empty((8, 2, 16, 64), np.float32)
+    whole, grouped = (x[None], out.reshape(8, 1, 32, 64)), (x.reshape(2, 16, 512), out)
     best = {}
     for _ in range(5):
         for name, (rows, into) in {"whole": whole, "grouped": grouped}.items():
@@ -69,15 +85,6 @@ def small_products_pay() -> bool:
             np.matmul(rows, blocks, out=into)
             best[name] = min(best.get(name, 1.0), time.perf_counter() - start)
     return best["grouped"] < best["whole"]
-
-
-def as_blocks(out: np.ndarray, width: int = BLOCK_WIDTH) -> np.ndarray:
-    """View rows of whole blocks as [blocks, N, width]."""
-    return out.reshape(len(out), -1, width).swapaxes(0, 1)
-
-
-def _grouped(out: np.ndarray, size: int) -> np.ndarray:
-    return out.reshape(len(out), -1, size, out.shape[2])
 
 
 def _aligned_zeros(*shape: int) -> np.ndarray:

@@ -117,7 +117,7 @@ def checked_token_array(token_ids: Any, shape: ModelShape, *sizes: tuple[int, ..
         raise ShapeMismatch(
             f"token_ids must have shape {wanted} (-1: any length), got {list(ids.shape)}"
         )
-    if ids.min() < 0 or ids.max() >= shape.vocab_size:
+    if ids.astype(np.uint64).max() >= shape.vocab_size:  # a negative id becomes a huge one
         raise ValueError(
             f"token ids must be in [0, {shape.vocab_size}), got {ids.min()} to {ids.max()}"
         )

@@ -4,20 +4,22 @@ import math
 
 import numpy as np
 
-from course_lib.decoder_lm.block_product import BLOCK_WIDTH, BlockProduct, as_blocks
+from course_lib.decoder_lm.block_product import BlockProduct, room_for
 from course_lib.decoder_lm.cached_attention import attend, score_buffer
 from course_lib.decoder_lm.helper_thread import Crew
 from course_lib.decoder_lm.kv_cache import CacheStep, KvCache
 from course_lib.decoder_lm.packed import NORM_EPSILON, PackedModel, PackedPart
 
-_GELU_SLOPE = math.sqrt(2.0 / math.pi)
+_GELU_SLOPE = np.array(math.sqrt(2.0 / math.pi), np.float32)  # arrays: a Python number would
+_GELU_CUBE = np.array(0.044715 * math.sqrt(2.0 / math.pi), np.float32)  # be converted each time
+_ONE = np.array(1.0, np.float32)
 
 
 class TokenPass:
     """Take a fixed number of tokens through the model, again and again, in the same buffers.
 
-    The tokens stand one after the other, [N]. `groups` says whose they are: each is a list with
-    one KvCache for every part of the model, and how many tokens each of its rows gets.
+    The tokens stand one after the other, [N]. `groups` says whose they are: each is a list with a
+    KvCache for every part of the model, and how many tokens each of its rows gets.
     """
 
     def __init__(self, model: PackedModel, crew: Crew, groups: list[tuple[list, int]]) -> None:
@@ -25,8 +27,10 @@ class TokenPass:
         self.caches = [(cache, width) for caches, width in groups for cache in caches]
         count = sum(len(caches[0].lengths) * width for caches, width in groups)
         self.norm = Norm(count, model.shape.d_model)
+        self.x = self.norm.x
+        self.found, self.places = np.empty((2, *self.x.shape), np.float32)
         self.positions = np.empty(count, np.int64)
-        self.x, self.place = np.empty((2, count, model.shape.d_model), np.float32)
+        self.offsets = _position_sums(groups, self.positions)
         self.desks = [
             _Desk(part, self.norm.out, [(caches[p], width) for caches, width in groups])
             for p, part in enumerate(model.parts)
@@ -38,7 +42,7 @@ class TokenPass:
             embed_tokens(self, ids)
             for layer in range(self.model.shape.n_layers):
                 for work in (_attention_part, _mlp_part):
-                    self.norm.write(self.x)
+                    self.norm.write()
                     self.crew.run(work, self.desks, layer)
                     for desk in self.desks:
                         self.x += desk.gives
@@ -51,6 +55,17 @@ class TokenPass:
         return self.x
 
 
+def _position_sums(groups: list[tuple[list, int]], positions: np.ndarray) -> list[tuple]:
+    """Say for each group what makes its positions: the rows' lengths, 0 to width - 1, and where."""
+    sums, start = [], 0
+    for caches, width in groups:
+        lengths = caches[0].lengths
+        stop = start + len(lengths) * width
+        sums.append((lengths[:, None], np.arange(width), positions[start:stop].reshape(-1, width)))
+        start = stop
+    return sums
+
+
 class Norm:
     """Divide rows of mean 0 by their length: all that is left of LayerNorm once it is folded.
 
@@ -58,16 +73,18 @@ class Norm:
     """
 
     def __init__(self, count: int, d_model: int) -> None:
-        self.epsilon = NORM_EPSILON * d_model  # the sum of squares is d_model times the variance
-        self.out = np.ones((count, 1 + d_model), np.float32)
+        stream = np.full((count, 1 + d_model), math.sqrt(NORM_EPSILON * d_model), np.float32)
+        self.x = stream[:, 1:]  # the column in front adds ε to the mean square of each row
+        self.squared = stream[:, None], stream[:, :, None]
         self.length = np.empty((count, 1, 1), np.float32)
+        self.out = np.ones((count, 1 + d_model), np.float32)
+        self.into = self.x, self.length[:, 0], self.out[:, 1:]
 
-    def write(self, x: np.ndarray) -> None:
-        """Write x / √(x · x + ε) into out."""
-        np.matmul(x[:, None], x[:, :, None], out=self.length)
-        self.length += self.epsilon
+    def write(self) -> None:
+        """Write x / √(x · x + ε d_model) into out."""
+        np.matmul(*self.squared, out=self.length)
         np.sqrt(self.length, out=self.length)
-        np.divide(x, self.length[:, 0], out=self.out[:, 1:])
+        np.divide(*self.into)
 
 
 class _Desk:
@@ -77,24 +94,24 @@ class _Desk:
         self, part: PackedPart, normed: np.ndarray, groups: list[tuple[KvCache, int]]
     ) -> None:
         self.part, first = part, part.layers[0]
-        count, d_model, d_head = len(normed), normed.shape[1] - 1, first.qkv.shape[3]
-        qkv = np.empty((len(first.qkv), count, d_head), np.float32)
-        mixed = np.ones((count, 1 + part.n_heads * d_head), np.float32)
-        inner = np.ones((count, 1 + len(first.w1) * BLOCK_WIDTH), np.float32)
-        gives = np.empty((count, len(first.wo) * BLOCK_WIDTH), np.float32)
+        count, d_model, heads = len(normed), normed.shape[1] - 1, part.n_heads
+        d_head = groups[0][0].keys.shape[4]
+        qkv, gives = room_for(count, first.qkv), room_for(count, first.wo)
+        mixed = np.ones((count, 1 + heads * d_head), np.float32)
+        inner = room_for(count, first.w1, constant=1)
         self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
         self.gives = gives[:, :d_model]
         self.to_qkv = BlockProduct(normed, qkv)
-        self.from_heads = BlockProduct(mixed, as_blocks(gives))
-        self.to_inner = BlockProduct(normed, as_blocks(self.inner))
-        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], as_blocks(gives))
+        self.from_heads = BlockProduct(mixed, gives)
+        self.to_inner = BlockProduct(normed, self.inner)
+        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], gives)
         self.groups, start = [], 0
         for cache, width in groups:
             batch = len(cache.lengths)
             tokens = slice(start, start + batch * width)
-            parted = qkv[:, tokens].reshape(3, part.n_heads, batch, width, d_head)
-            q, k, v = parted.swapaxes(1, 2)  # each [batch, heads, width, d_head]
-            out = mixed[tokens, 1:].reshape(batch, width, part.n_heads, d_head).swapaxes(1, 2)
+            parted = qkv[tokens, : 3 * heads * d_head].reshape(batch, width, 3, heads, d_head)
+            q, k, v = parted.transpose(2, 0, 3, 1, 4)  # each [batch, heads, width, d_head]
+            out = mixed[tokens, 1:].reshape(batch, width, heads, d_head).swapaxes(1, 2)
             scores = score_buffer(q.shape, cache.keys.shape[3])
             self.groups.append((cache, q, k, v, scores, out))
             start = tokens.stop
@@ -123,26 +140,22 @@ def _mlp_part(part: int, desks: list[_Desk], index: int) -> None:
 def twice_gelu_in_place(x: np.ndarray, gate: np.ndarray) -> None:
     """Write x · (1 + tanh(√(2/π) (x + 0.044715 x³))) over x; w2 has been halved for it."""
     np.multiply(x, x, out=gate)
-    gate *= 0.044715 * _GELU_SLOPE
+    gate *= _GELU_CUBE
     gate += _GELU_SLOPE
     gate *= x
     np.tanh(gate, out=gate)
-    gate += 1.0
+    gate += _ONE
     x *= gate
 
 
 def embed_tokens(step: TokenPass, ids: np.ndarray) -> None:
     """Fill the stream with token and position embeddings."""
-    start = 0
-    for caches, width in step.groups:
-        lengths = caches[0].lengths
-        stop = start + len(lengths) * width
-        into = step.positions[start:stop].reshape(len(lengths), width)
-        np.add(lengths[:, None], np.arange(width), out=into)
-        start = stop
-    np.take(step.model.token_embedding, ids, axis=0, out=step.x, mode="clip")  # checked before
-    np.take(step.model.position_embedding, step.positions, axis=0, out=step.place, mode="clip")
-    step.x += step.place
+    for lengths, offsets, into in step.offsets:
+        np.add(lengths, offsets, out=into)
+    model = step.model  # the ids have been checked; mode "clip" needs no buffer
+    model.token_embedding.take(ids, axis=0, out=step.found, mode="clip")
+    model.position_embedding.take(step.positions, axis=0, out=step.places, mode="clip")
+    np.add(step.found, step.places, out=step.x)
 
 
 class Unembedding:
@@ -151,17 +164,18 @@ class Unembedding:
     def __init__(self, model: PackedModel, crew: Crew, count: int) -> None:
         self.model, self.crew = model, crew
         self.norm = Norm(count, model.shape.d_model)
-        sizes = [len(part.unembedding) * BLOCK_WIDTH for part in model.parts]
-        padded = np.empty((count, sum(sizes)), np.float32)
+        rooms = [room_for(0, part.unembedding).shape[1] for part in model.parts]
+        padded = np.empty((count, sum(rooms)), np.float32)
         self.logits = padded[:, : model.shape.vocab_size]
         self.products = [
-            BlockProduct(self.norm.out, as_blocks(padded[:, part.first_token :][:, :size]))
-            for part, size in zip(model.parts, sizes, strict=True)
+            BlockProduct(self.norm.out, padded[:, part.first_token :][:, :room])
+            for part, room in zip(model.parts, rooms, strict=True)
         ]
 
     def run(self, x: np.ndarray) -> np.ndarray:
         """Return logits [N, V], in a buffer that the next call writes over."""
-        self.norm.write(x)
+        self.norm.x[:] = x
+        self.norm.write()
         self.crew.run(_logits_part, self)
         return self.logits
 

@@ -24,7 +24,10 @@ class Crew:
 
         Raises:  what a part raised, after the others have ended
         """
-        if self.parts > 1 and not all(t.is_alive() for t in self._threads or [threading.Thread()]):
+        if self.parts == 1:
+            work(0, *arguments)
+            return
+        if not self._threads or not self._threads[0].is_alive():
             _start_crew(self)  # at first, and in a forked process, which has no threads yet
         for part, jobs in enumerate(self._jobs, start=1):
             jobs.put((work, part, arguments))

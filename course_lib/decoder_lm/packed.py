@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.decoder_lm.block_product import BLOCK_WIDTH, in_blocks
+from course_lib.decoder_lm.block_product import block_width, in_blocks, matrix_blocks
 from course_lib.decoder_lm.shape import ModelShape, check_parameters
 
 NORM_EPSILON = 1e-5
@@ -16,8 +16,8 @@ NORM_EPSILON = 1e-5
 class PackedLayer:
     """What one thread needs of one layer: some heads, and some columns of the feed-forward net.
 
-    Each matrix is cut into blocks of columns (for qkv, a block is a head's query, key or value)
-    and has the bias as a row of its own, the first: the input carries a 1 in front.
+    Each matrix is cut into blocks of columns and has the bias as a row of its own, the first: the
+    input carries a 1 in front. The columns of qkv: all queries, head by head, then keys, values.
 
     Shapes:  [blocks, 1, 1 + d_in, block width]
     """
@@ -86,8 +86,9 @@ def after_norm(weight: np.ndarray, bias: np.ndarray, gain: np.ndarray, shift: np
 def _pack_part(params: dict[str, Any], shape: ModelShape, part: int, parts: int) -> PackedPart:
     heads = _share(shape.n_heads, part, parts)
     columns = _share(np.shape(params["blocks"][0]["w1"])[1], part, parts)
-    chunks = _share(-(-shape.vocab_size // BLOCK_WIDTH), part, parts)  # parts share no block
-    tokens = slice(chunks.start * BLOCK_WIDTH, min(chunks.stop * BLOCK_WIDTH, shape.vocab_size))
+    width = block_width(1 + shape.d_model)
+    chunks = _share(-(-shape.vocab_size // width), part, parts)  # no two parts share a block
+    tokens = slice(chunks.start * width, min(chunks.stop * width, shape.vocab_size))
     layers = []
     for block in params["blocks"]:
         block = {name: _floats(value) for name, value in block.items()}
@@ -108,20 +109,15 @@ def _pack_layer(
     block: dict[str, Any], heads: slice, columns: slice, shape: ModelShape
 ) -> PackedLayer:
     norm_1, norm_2 = ([block[f"ln{n}_gain"], block[f"ln{n}_bias"]] for n in (1, 2))
+    at = slice(heads.start * shape.d_head, heads.stop * shape.d_head)
     qkv = []
     for letter, factor in (("q", shape.scale), ("k", 1.0), ("v", 1.0)):
-        for head in range(heads.start, heads.stop):
-            at = slice(head * shape.d_head, (head + 1) * shape.d_head)
-            rows = after_norm(block[f"w{letter}"][:, at], block[f"b{letter}"][at], *norm_1)
-            qkv.append(in_blocks(lambda _, rows=rows * factor: rows, shape.d_head, shape.d_head))
-    rows = slice(heads.start * shape.d_head, heads.stop * shape.d_head)
-    wo = centred(np.vstack([block["bo"], block["wo"][rows]]))
+        weight, bias = block[f"w{letter}"][:, at], block[f"b{letter}"][at]
+        qkv.append(after_norm(weight, bias, *norm_1) * factor)
+    wo = centred(np.vstack([block["bo"], block["wo"][at]]))
     w1 = after_norm(block["w1"][:, columns], block["b1"][columns], *norm_2)
     w2 = centred(np.vstack([block["b2"], block["w2"][columns] * 0.5]))
-    return PackedLayer(
-        np.concatenate(qkv),
-        *(in_blocks(lambda at, each=each: each[:, at], each.shape[1]) for each in (wo, w1, w2)),
-    )
+    return PackedLayer(*(matrix_blocks(each) for each in (np.hstack(qkv), wo, w1, w2)))
 
 
 def _floats(value: Any) -> np.ndarray:
