@@ -66,7 +66,8 @@ def test_growth_draws_every_cost_as_a_point_on_log_axes():
     ]
     assert [line.get_linestyle() for line in points] == ["None", "None"]
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
-    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["1", "10", "100"]
+    ticks = [(t.get_position()[0], t.get_text()) for t in panel.get_xticklabels()]
+    assert ticks == [(1, "1"), (10, "10"), (100, "100")]
 
 
 def test_growth_draws_the_line_that_least_squares_would():
@@ -75,6 +76,27 @@ def test_growth_draws_the_line_that_least_squares_would():
     x, y = np.log(GROWTH["lengths"]), np.log(GROWTH["costs"]["cached"])
     fitted = np.exp(np.polyval(np.polyfit(x, y, 1), x))
     assert lines[1].get_ydata() == pytest.approx(fitted)  # its slope is exactly 1 here
+
+
+@pytest.mark.parametrize(("name", "axes"), [("growth", "y"), ("cache", "xy"), ("roof", "xy")])
+def test_log_axes_are_written_in_plain_numbers(name, axes):
+    panel = panel_of(name)
+    for axis in axes:
+        low, high = getattr(panel, f"get_{axis}lim")()
+        ticks = getattr(panel, f"get_{axis}ticks")()
+        words = [tick.get_text() for tick in getattr(panel, f"get_{axis}ticklabels")()]
+        written = [word for at, word in zip(ticks, words, strict=True) if low <= at <= high]
+        assert len(written) >= 2
+        assert all(word.isdecimal() or float(word) < 1 for word in written)
+
+
+def test_the_marks_of_a_cache_stay_inside_the_picture():
+    tokens = [2**power for power in range(11)]
+    line = panel_of("cache", tokens=tokens).get_lines()[0]
+    start, every = line.get_markevery()
+    marked = range(len(tokens))[start::every]
+    assert len(marked) == 2
+    assert 0 < marked[0] < marked[-1] < len(tokens) - 1
 
 
 def test_a_single_series_may_be_drawn():

@@ -590,7 +590,7 @@ def test_a_figure_of_measured_numbers_has_no_name_and_says_so(figures, monkeypat
     monkeypatch.setattr(show, "get_ipython", lambda: object())
     monkeypatch.setattr(show, "display", lambda *args, **kwargs: shown.append((args, kwargs)))
     show_figure(figures["roofline"], name=None, alt=ALT)
-    show_figure(figures["growth"], name=None, alt="Другая кривая")
+    show_figure(figures["roofline"], name=None, alt="Другая кривая")
     ((bundle,), options), ((other,), _) = shown
     assert options["metadata"] == {"image/svg+xml": {"alt": ALT, "measured": True}}
     ids = [set(re.findall(r'id="(p[0-9a-f]{10})"', b["image/svg+xml"])) for b in (bundle, other)]
