@@ -60,6 +60,29 @@ def test_the_full_pass_is_that_of_torch(n_heads, length):
     np.testing.assert_allclose(got, in_torch(PARAMS, TEXT[:length], n_heads), atol=1e-12)
 
 
+def scaled(factor, *names):
+    """The parameters with some of them multiplied."""
+    params = {name: value * factor if name in names else value for name, value in PARAMS.items()}
+    params["blocks"] = [
+        {name: value * factor if name in names else value for name, value in block.items()}
+        for block in PARAMS["blocks"]
+    ]
+    return params
+
+
+def test_scores_in_the_thousands_do_not_overflow():
+    params = scaled(1e3, "wq", "bq")
+    decoder, want = SimpleDecoder(params, SHAPE), in_torch(params, TEXT, 3)
+    np.testing.assert_allclose(decoder.full_logits(TEXT), want, atol=1e-9)
+    np.testing.assert_allclose(decoder.cached_logits(TEXT, [4, 1, 4]), want, atol=1e-9)
+
+
+def test_rows_that_hardly_vary_are_normed_with_the_epsilon_of_the_model():
+    params = scaled(1e-3, "token_embedding", "position_embedding", "wo", "bo", "w2", "b2")
+    got = SimpleModel(params, SHAPE).full_logits(TEXT)
+    np.testing.assert_allclose(got, in_torch(params, TEXT, 3), atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.longdouble])
 def test_the_logits_have_the_dtype_of_the_parameters(dtype):
     decoder = SimpleDecoder(as_arrays(PARAMS, dtype), SHAPE)
@@ -144,6 +167,7 @@ def test_too_long_a_text_is_refused_before_anything_changes(decoder):
     ("token_ids", "message"),
     [
         ([], "token_ids must be a list of integers, not empty, got []"),
+        (np.zeros(0, int), "token_ids must be a list of integers, not empty, got array([], dtype"),
         ([1.0], "token_ids must be a list of integers, not empty, got [1.0]"),
         ([True], "token_ids must be a list of integers, not empty, got [True]"),
         ([[1, 2]], "token_ids must be a list of integers, not empty, got [[1, 2]]"),
