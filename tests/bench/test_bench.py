@@ -2,19 +2,23 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 from course_lib.decoder_lm.shape import ModelShape, random_parameters
 
+from .__main__ import parse
 from .crew import PeerFailed
+from .install import PINS
 from .measure import measure, prove, rounds_of
 from .models import MODELS, QUICK
 from .peer import Peer
 from .profile import growth, profile
 from .table import lay_out, model_text, rows
 from .verdict import against, bounds, cut, judge, of_bound
+from .worker import Worker
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +87,52 @@ class Stranger:
         self.dismissed = True
 
 
+class Parrot(Peer):
+    """A peer that returns given logits, step after step."""
+
+    def __init__(self, logits):
+        self.logits, self.place = logits, 0
+
+    def begin(self, prompts, steps):
+        self.place = 0
+        return self.logits[:, 0]
+
+    def step(self, tokens):
+        self.place += 1
+        return self.logits[:, self.place]
+
+
+@pytest.mark.parametrize(
+    ("change", "agrees", "same"),
+    [
+        ([0.0, 0.0], True, 6),
+        ([9e-5, -9e-5], True, 6),
+        ([0.0, 2e-4], False, 6),  # other logits, the same choice
+        ([-1.5, 1.5], False, 0),
+    ],
+)
+def test_a_proof_wants_the_reference_s_logits_and_choices(tmp_path, change, agrees, same):
+    wanted = np.tile(np.array([2.0, 0.0], np.float32), (2, 3, 1))  # [B, steps + 1, V]
+    np.savez(tmp_path / "reference-2.npz", tokens=np.zeros((2, 9), int), logits=wanted)
+    worker = Worker.__new__(Worker)
+    worker.model, worker.folder = QUICK[0], tmp_path
+    worker.peer = Parrot(wanted + np.array(change, np.float32))
+    proof = worker.prove(2)
+    assert (proof["agrees"], proof["same_tokens"], proof["tokens"]) == (agrees, same, 6)
+    assert proof["closest_choice"] == 2.0
+    assert math.isclose(proof["difference"], max(map(abs, change)), rel_tol=1e-2)
+
+
+def test_another_choice_is_allowed_only_where_two_are_as_good(tmp_path):
+    wanted = np.array([[[1.0, 1.0 - 1e-4]]], np.float32)
+    np.savez(tmp_path / "reference-1.npz", tokens=np.zeros((1, 2), int), logits=wanted)
+    worker = Worker.__new__(Worker)
+    worker.model, worker.folder = QUICK[0], tmp_path
+    worker.peer = Parrot(wanted + np.array([-8e-5, 8e-5], np.float32))
+    assert worker.prove(1)["agrees"] is True
+    assert worker.prove(1)["same_tokens"] == 0
+
+
 def test_who_disagrees_or_cannot_prove_it_is_not_timed():
     model = QUICK[0]._replace(batches=(1, 8))
     good, bad = {"agrees": True, "difference": 0.0}, {"agrees": False, "difference": 1.0}
@@ -121,6 +171,15 @@ def test_a_ratio_is_the_median_of_rounds_and_never_rounded_up():
     assert verdict.reached is False
     assert verdict.numbers == "0.99x onnxruntime (0.50-1.20)"
     assert against("nearly", close, ["onnxruntime"], 0.99).reached is True
+
+
+def test_we_are_held_to_the_fastest_of_several():
+    both = cell([3.0], [1.0])
+    both["peers"]["llama.cpp"] = [{"rate": 2.0}]
+    assert against("best", both, ["onnxruntime", "llama.cpp"], 2.0).numbers.startswith(
+        "1.50x llama"
+    )
+    assert against("best", both, ["llama.cpp", "onnxruntime"], 2.0).reached is False
 
 
 def test_what_did_not_run_is_never_called_beaten():
@@ -185,6 +244,21 @@ def test_the_shares_of_a_profile_make_a_whole():
     assert math.isclose(sum(shares.values()), 1.0)
     assert any("product with a matrix 300 x 4 in test_bench.step" in part for part in shares)
     assert np.matmul is before
+
+
+def test_every_peer_s_library_is_pinned_exactly():
+    lines = PINS.read_text(encoding="utf-8").splitlines()
+    assert all(re.fullmatch(r"#.*|[a-z0-9-]+==[0-9.]+", line) for line in lines)
+    assert {"onnxruntime", "ctranslate2", "llama-cpp-python"} <= {x.split("=")[0] for x in lines}
+
+
+def test_a_name_that_is_nobody_s_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        parse(["--only", "tiny", "nobody"])
+    assert "knows no ['nobody']" in capsys.readouterr().err
+    chosen = parse(["--only", "tiny", "ours"])
+    assert [model.name for model in chosen.models] == ["tiny"]
+    assert chosen.peers == ["ours"]
 
 
 def test_columns_of_a_table_are_aligned():
