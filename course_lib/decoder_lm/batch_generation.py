@@ -41,7 +41,7 @@ class BatchGeneration:
         return self.newest
 
 
-def _next_logits(generation: BatchGeneration, running: np.ndarray) -> np.ndarray:
+def _next_logits(generation: "BatchGeneration", running: np.ndarray) -> np.ndarray:
     """Read the prompts at the first step, the newest tokens at every other."""
     decoder, newest = generation.decoder, generation.newest
     if newest is None:
@@ -59,7 +59,7 @@ def _next_logits(generation: BatchGeneration, running: np.ndarray) -> np.ndarray
     return decoder.decode_step(ids, active=running)
 
 
-def _stop_reason(generation: BatchGeneration, row: int) -> str | None:
+def _stop_reason(generation: "BatchGeneration", row: int) -> str | None:
     """Of several reasons the first counts: eos, the limit that was asked for, the context."""
     new, options = generation.tokens[row], generation.options
     if new and new[-1] == options["eos_id"]:

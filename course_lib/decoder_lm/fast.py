@@ -136,11 +136,11 @@ class _Batch:
         self.some = None if all(active) else Unembedding(self.model, self.crew, sum(active))
 
 
-def _decode_batch(decoder: FastDecoder, token_ids: Any, active: Any) -> np.ndarray:
+def _decode_batch(decoder: "FastDecoder", token_ids: Any, active: Any) -> np.ndarray:
     batch = _started(decoder)
     ids = checked_token_array(token_ids, decoder.shape, (batch.rows,))
     active = _checked_active(active, batch.rows)
-    check_room(decoder.shape, batch.lengths[active], 1)
+    check_room(decoder.shape, batch.lengths if all(active) else batch.lengths[active], 1)
     batch.plan(active)
     with single_threaded_products():
         if batch.some is None:
@@ -151,7 +151,7 @@ def _decode_batch(decoder: FastDecoder, token_ids: Any, active: Any) -> np.ndarr
     return batch.logits
 
 
-def _prefill_batch(decoder: FastDecoder, prompts: Any) -> np.ndarray:
+def _prefill_batch(decoder: "FastDecoder", prompts: Any) -> np.ndarray:
     prompts = checked_prompts(prompts, decoder.shape)
     batch, decoder.batch = decoder.batch, None  # a failure on the way leaves no half-read batch
     if batch is None or batch.rows != len(prompts):
@@ -173,7 +173,7 @@ def _prefill_batch(decoder: FastDecoder, prompts: Any) -> np.ndarray:
     return logits
 
 
-def _extend_batch(decoder: FastDecoder, token_ids: Any) -> np.ndarray:
+def _extend_batch(decoder: "FastDecoder", token_ids: Any) -> np.ndarray:
     batch = _started(decoder)
     ids = checked_token_array(token_ids, decoder.shape, (batch.rows, -1))
     check_room(decoder.shape, batch.lengths, ids.shape[1])
@@ -182,7 +182,7 @@ def _extend_batch(decoder: FastDecoder, token_ids: Any) -> np.ndarray:
     return logits.reshape(*ids.shape, -1)
 
 
-def _started(decoder: FastDecoder) -> _Batch:
+def _started(decoder: "FastDecoder") -> _Batch:
     if decoder.batch is None:
         raise RuntimeError("there is no batch to continue: prefill(prompts) starts one")
     return decoder.batch

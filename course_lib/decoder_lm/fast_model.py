@@ -54,7 +54,7 @@ def prefill(token_ids: Any, weights: Any, cache: KvCache) -> np.ndarray:
         return Unembedding(model, crew, len(ids)).run(last)
 
 
-def all_logits(model: FastModel, groups: list[tuple[list, int]], ids: np.ndarray) -> np.ndarray:
+def all_logits(model: "FastModel", groups: list[tuple[list, int]], ids: np.ndarray) -> np.ndarray:
     """Return the logits of every token of a pass, [N, V]."""
     with single_threaded_products():
         x = TokenPass(model.model, model.crew, groups).run(ids)
@@ -126,7 +126,7 @@ def checked_token_array(token_ids: Any, shape: ModelShape, *sizes: tuple[int, ..
 
 def check_room(shape: ModelShape, lengths: np.ndarray, width: int) -> None:
     """Require places for `width` more tokens in every row."""
-    if lengths.max() + width > shape.context_length:
+    if max(lengths.tolist()) + width > shape.context_length:
         rows = np.flatnonzero(lengths + width > shape.context_length).tolist()
         raise ContextOverflow(
             f"rows {rows} hold {lengths[rows].tolist()} tokens; {width} more do not fit in "

@@ -8,10 +8,9 @@ from course_lib.decoder_lm.block_product import BlockProduct, room_for
 from course_lib.decoder_lm.cached_attention import attend, score_buffer
 from course_lib.decoder_lm.helper_thread import Crew
 from course_lib.decoder_lm.kv_cache import CacheStep, KvCache
-from course_lib.decoder_lm.packed import NORM_EPSILON, PackedModel, PackedPart
+from course_lib.decoder_lm.packed import GELU_SLOPE, NORM_EPSILON, PackedModel, PackedPart
 
-_GELU_SLOPE = np.array(math.sqrt(2.0 / math.pi), np.float32)  # arrays: a Python number would
-_GELU_CUBE = np.array(0.044715 * math.sqrt(2.0 / math.pi), np.float32)  # be converted each time
+_SLOPE = np.array(GELU_SLOPE, np.float32)  # arrays: Python numbers would be converted each time
 _ONE = np.array(1.0, np.float32)
 
 
@@ -133,22 +132,21 @@ def _mlp_part(part: int, desks: list[_Desk], index: int) -> None:
     desk = desks[part]
     layer = desk.part.layers[index]
     desk.to_inner.write(layer.w1)
-    twice_gelu_in_place(desk.inner, desk.gate)
+    scaled_gelu_in_place(desk.inner, desk.gate)
     desk.from_inner.write(layer.w2)
 
 
-def twice_gelu_in_place(x: np.ndarray, gate: np.ndarray) -> None:
-    """Write x · (1 + tanh(√(2/π) (x + 0.044715 x³))) over x; w2 has been halved for it."""
+def scaled_gelu_in_place(x: np.ndarray, gate: np.ndarray) -> None:
+    """Write x · (1 + tanh(x³ + GELU_SLOPE · x)) over x: GELU, but for factors in w1 and w2."""
     np.multiply(x, x, out=gate)
-    gate *= _GELU_CUBE
-    gate += _GELU_SLOPE
+    gate += _SLOPE
     gate *= x
     np.tanh(gate, out=gate)
     gate += _ONE
     x *= gate
 
 
-def embed_tokens(step: TokenPass, ids: np.ndarray) -> None:
+def embed_tokens(step: "TokenPass", ids: np.ndarray) -> None:
     """Fill the stream with token and position embeddings."""
     for lengths, offsets, into in step.offsets:
         np.add(lengths, offsets, out=into)
@@ -180,6 +178,6 @@ class Unembedding:
         return self.logits
 
 
-def _logits_part(part: int, step: Unembedding) -> None:
+def _logits_part(part: int, step: "Unembedding") -> None:
     """Compute the logits of one part of the vocabulary."""
     step.products[part].write(step.model.parts[part].unembedding)

@@ -40,7 +40,7 @@ class Crew:
                 raise failure
 
 
-def _start_crew(crew: Crew) -> None:
+def _start_crew(crew: "Crew") -> None:
     crew._done = queue.SimpleQueue()
     crew._jobs = [queue.SimpleQueue() for _ in range(1, crew.parts)]
     crew._threads = [

@@ -76,7 +76,7 @@ def cache_rows(cache: KvCache, start: int, stop: int) -> KvCache:
 
 
 def _cache_append(
-    cache: KvCache, layer: int, keys: np.ndarray, values: np.ndarray
+    cache: "KvCache", layer: int, keys: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     _check_cache_append(cache, layer, keys, values)
     step = cache.step
@@ -92,7 +92,7 @@ def _cache_append(
     return cache.keys[layer, :, :, : step.end], cache.values[layer, :, :, : step.end]
 
 
-def _open_cache_step(cache: KvCache, width: int) -> None:
+def _open_cache_step(cache: "KvCache", width: int) -> None:
     """Find where the new positions go: the same place in all rows, or each row's own."""
     step, starts = cache.step, cache.lengths.tolist()
     longest, room = max(starts), cache.keys.shape[3]
@@ -106,7 +106,7 @@ def _open_cache_step(cache: KvCache, width: int) -> None:
     step.width, step.end = width, longest + width
 
 
-def _cache_advance(cache: KvCache, width: int) -> None:
+def _cache_advance(cache: "KvCache", width: int) -> None:
     step, n_layers = cache.step, len(cache.keys)
     if step.layers != n_layers:
         raise RuntimeError(
@@ -129,7 +129,7 @@ def _checked_cache_sizes(*sizes: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _check_cache_append(cache: KvCache, layer: int, keys: Any, values: Any) -> None:
+def _check_cache_append(cache: "KvCache", layer: int, keys: Any, values: Any) -> None:
     n_layers, batch, n_heads, _, d_head = cache.keys.shape
     step, shape = cache.step, keys.shape
     if len(shape) != 4 or shape[:2] != (batch, n_heads) or shape[3] != d_head or shape[2] < 1:

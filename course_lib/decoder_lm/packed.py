@@ -10,6 +10,9 @@ from course_lib.decoder_lm.block_product import block_width, in_blocks, matrix_b
 from course_lib.decoder_lm.shape import ModelShape, check_parameters
 
 NORM_EPSILON = 1e-5
+_TANH_SLOPE = math.sqrt(2.0 / math.pi)  # GELU(z) = z/2 · (1 + tanh(slope · z + cube · z³))
+_GELU_SCALE = (0.044715 * _TANH_SLOPE) ** (1 / 3)  # with x = scale · z the cube's factor is 1
+GELU_SLOPE = _TANH_SLOPE / _GELU_SCALE
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class PackedModel:
 
     Everything that is added to the residual stream has been centred, so that its mean is 0 and
     a norm need not subtract it. A norm's gain and bias are in the matrix after it, and so are √d
-    of the norm, 1/√d_head of the scores (in the queries) and the 1/2 of GELU (in w2).
+    of the norm, 1/√d_head of the scores (in the queries) and two factors of GELU (in w1 and w2).
     """
 
     shape: ModelShape
@@ -115,8 +118,8 @@ def _pack_layer(
         weight, bias = block[f"w{letter}"][:, at], block[f"b{letter}"][at]
         qkv.append(after_norm(weight, bias, *norm_1) * factor)
     wo = centred(np.vstack([block["bo"], block["wo"][at]]))
-    w1 = after_norm(block["w1"][:, columns], block["b1"][columns], *norm_2)
-    w2 = centred(np.vstack([block["b2"], block["w2"][columns] * 0.5]))
+    w1 = after_norm(block["w1"][:, columns], block["b1"][columns], *norm_2) * _GELU_SCALE
+    w2 = centred(np.vstack([block["b2"], block["w2"][columns] * (0.5 / _GELU_SCALE)]))
     return PackedLayer(*(matrix_blocks(each) for each in (np.hstack(qkv), wo, w1, w2)))
 
 

@@ -508,7 +508,7 @@ def test_parameters_and_shape_must_agree():
 def test_a_step_that_was_cut_short_can_be_taken_again(monkeypatch, threads, failure):
     model, calls = decoder(threads=threads), []
     model.prefill([[1, 2], [3]])
-    whole = fast_pass.twice_gelu_in_place
+    whole = fast_pass.scaled_gelu_in_place
 
     def cut_short(*arguments):
         calls.append(arguments)
@@ -516,7 +516,7 @@ def test_a_step_that_was_cut_short_can_be_taken_again(monkeypatch, threads, fail
             raise failure("in the middle")
         whole(*arguments)
 
-    monkeypatch.setattr(fast_pass, "twice_gelu_in_place", cut_short)
+    monkeypatch.setattr(fast_pass, "scaled_gelu_in_place", cut_short)
     with pytest.raises(failure, match="in the middle"):
         model.decode_step([4, 5])
     assert model.lengths.tolist() == [2, 1]
