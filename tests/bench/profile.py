@@ -2,6 +2,7 @@
 
 import contextlib
 import cProfile
+import math
 import pstats
 import sys
 import threading
@@ -13,22 +14,20 @@ from unittest import mock
 
 import numpy as np
 
-PRODUCTS = ("matmul", "dot", "einsum")
+PRODUCTS = ("matmul", "dot")
 LIBRARY = str(Path("course_lib") / "decoder_lm")
+GO_BETWEEN = "block_product.py"  # multiplies on behalf of others
 WARM = 32  # steps before anything is counted
 WATCHED = 256  # steps over which allocations are watched
 
 
-def label(operands, frame):
-    """Name a product by the matrix on its right and the function that asked for it."""
-    right = operands[-1].shape
-    while frame.f_code.co_name == "times_blocks":
-        frame = frame.f_back
-    place = f"in {Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}"
-    if len(right) == 4:
+def label(code, shape):
+    """Name a product by the shape of its right operand and the function that asked for it."""
+    place = f"in {Path(code.co_filename).stem}.{code.co_qualname}"
+    if code.co_name == "attend":  # these grow with every step
         return f"products with keys and values {place}"
-    columns = right[0] * right[2] if len(right) == 3 else right[-1]  # blocks of columns
-    return f"product with a matrix {right[-2]} x {columns} {place}"
+    rows = shape[-2] if len(shape) > 1 else shape[0]
+    return f"product with a matrix {rows} x {math.prod(shape) // rows} {place}"
 
 
 @contextlib.contextmanager
@@ -42,8 +41,10 @@ def timed_products(seconds):
             result = product(*operands, **options)
             took = perf_counter() - start
             if threading.get_ident() == here:
-                arrays = [each for each in operands if isinstance(each, np.ndarray)]
-                seconds.append((label(arrays, sys._getframe(1)), took))
+                frame = sys._getframe(1)
+                while frame.f_code.co_filename.endswith(GO_BETWEEN):
+                    frame = frame.f_back
+                seconds.append((frame.f_code, operands[1].shape, took))
             return result
 
         return timed
@@ -72,20 +73,21 @@ def own_time(profiler):
 def profile(peer, model, batch):
     """Return the shares of a step's time by part in the main thread, and the seconds of a step."""
     tokens = np.argmax(peer.begin(model.prompts(batch, model.prompt), model.steps), axis=-1)
-    products, profiler, choice = [], cProfile.Profile(), 0.0
+    products, profiler, total, choice = [], cProfile.Profile(), 0.0, 0.0
     with timed_products(products):
-        start = perf_counter()
         for _ in range(model.steps):
             profiler.enable()
+            start = perf_counter()
             logits = peer.step(tokens)
+            total += perf_counter() - start
             profiler.disable()
-            before = perf_counter()
+            start = perf_counter()
             tokens = np.argmax(logits, axis=-1)
-            choice += perf_counter() - before
-        total = perf_counter() - start
+            choice += perf_counter() - start
+    total += choice
     parts = own_time(profiler) + Counter({"greedy choice of the tokens": choice})
-    for name, took in products:
-        parts[name] += took
+    for code, shape, took in products:
+        parts[label(code, shape)] += took
     parts["everything else, the profiler included"] = max(0.0, total - sum(parts.values()))
     shares = {name: took / total for name, took in parts.most_common()}
     return {"seconds": total / model.steps, "shares": shares}

@@ -4,6 +4,7 @@ from statistics import median
 
 from .verdict import OURS, bounds, cut, paired, rates
 
+SMALL = 0.01  # share of a step below which a part has no line of its own
 LOUD = 0.05  # share of the cores used by others, above which a reader is warned
 
 
@@ -111,5 +112,7 @@ def profile_text(result):
     for batch, profile in result.get("profile", {}).items():
         name = result["model"]["name"]
         lines.append(f"{name}, batch {batch}: {profile['seconds'] * 1e3:.3f} ms a step, of which")
-        lines += [f"  {share:6.1%}  {part}" for part, share in profile["shares"].items()]
+        large = {part: share for part, share in profile["shares"].items() if share >= SMALL}
+        lines += [f"  {share:6.1%}  {part}" for part, share in large.items()]
+        lines.append(f"  {1 - sum(large.values()):6.1%}  what is less than {SMALL:.0%} each")
     return lines

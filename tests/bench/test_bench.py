@@ -242,7 +242,7 @@ def test_the_shares_of_a_profile_make_a_whole():
     before = np.matmul
     shares = profile(Multiplier(), QUICK[0], 1)["shares"]
     assert math.isclose(sum(shares.values()), 1.0)
-    assert any("product with a matrix 300 x 4 in test_bench.step" in part for part in shares)
+    assert any("product with a matrix 300 x 4 in test_bench" in part for part in shares)
     assert np.matmul is before
 
 
