@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from course_lib.decoder_lm.shape import ModelShape, random_parameters
+from course_lib.decoder_lm.shape import ModelShape, parameter_shapes
 
 from .__main__ import parse
 from .crew import PeerFailed
@@ -205,15 +205,14 @@ def test_numbers_are_cut_off():
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_the_bytes_of_a_step_are_those_of_the_parameters_that_it_reads(model):
-    small = model._replace(vocab_size=300, context_length=40)  # same formula, less memory
-    sizes = (small.n_layers, small.d_model, small.n_heads, 40, 300)
-    params = random_parameters(ModelShape(*sizes), 4 * small.d_model, seed=0)
-    read = [params[name] for name in ("final_gain", "final_bias", "unembedding")]
-    read += [array for block in params["blocks"] for array in block.values()]
-    assert small.weight_bytes == sum(4 * array.size for array in read)
-    lengths = [small.prompt + step for step in range(1, small.steps + 1)]
-    per_row = np.mean([2 * 4 * small.n_layers * small.d_model * length for length in lengths])
-    assert math.isclose(small.step_bytes(3), small.weight_bytes + 3 * per_row)
+    sizes = model.n_layers, model.d_model, model.n_heads, model.context_length, model.vocab_size
+    shapes = parameter_shapes(ModelShape(*sizes), 4 * model.d_model)
+    read = [shapes[name] for name in ("final_gain", "final_bias", "unembedding")]
+    read += [size for block in shapes["blocks"] for size in block.values()]
+    assert model.weight_bytes == sum(4 * math.prod(size) for size in read)
+    lengths = [model.prompt + step for step in range(1, model.steps + 1)]
+    per_row = np.mean([2 * 4 * model.n_layers * model.d_model * length for length in lengths])
+    assert math.isclose(model.step_bytes(3), model.weight_bytes + 3 * per_row)
 
 
 class Hoarder(Peer):
