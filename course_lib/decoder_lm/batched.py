@@ -59,19 +59,18 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def nucleus_of(values: np.ndarray, probs: np.ndarray, top_p: float) -> np.ndarray:
-    """Return the places of the likeliest tokens that together reach top_p, likeliest first.
+    """Return the places of the likeliest tokens that together reach top_p, in order of place.
 
-    Only as many candidates are sorted as are needed: 256, or four times more, or ... all. They are
-    ranked by the logits, of which two may be unlike and yet have equal probabilities.
+    Only numbers are sorted, not places, and of them no more than are needed: the 256 largest, or
+    the 4096 largest, or all. Which tokens these are, equal ones too, `largest` says by the logits.
     """
     count = _FIRST_CANDIDATES
     while True:
-        found = largest(values, count) if count < len(values) else np.arange(len(values))
-        found = found[np.argsort(-values[found], kind="stable")]
-        mass = np.cumsum(probs[found])
-        if mass[-1] >= top_p or len(found) == len(values):
-            return found[: 1 + np.searchsorted(mass, top_p)]
-        count *= 4
+        first = max(len(probs) - count, 0)
+        mass = np.cumsum(np.sort(np.partition(probs, first)[first:])[::-1])
+        if mass[-1] >= top_p or first == 0:
+            return largest(values, min(1 + np.searchsorted(mass, top_p), len(probs)))
+        count *= 16
 
 
 def _check_batched_sample(logits: Any, temperature: Any, top_p: Any, top_k: Any) -> None:

@@ -14,6 +14,7 @@ from course_lib.decoder_lm.packed import PackedModel, pack_parameters
 from course_lib.decoder_lm.shape import ModelShape
 
 _WORTH_A_THREAD = 1_000_000  # weights in a layer; below, handing over costs more than it saves
+_MOST_THREADS = 4  # decoding waits for memory, not for more threads, and Python runs one at a time
 
 
 class FastModel:
@@ -137,7 +138,7 @@ def check_room(shape: ModelShape, lengths: np.ndarray, width: int) -> None:
 def _checked_threads(threads: Any, shape: ModelShape) -> int:
     if threads is None:
         wide = 12 * shape.d_model**2 >= _WORTH_A_THREAD
-        return min(blas_threads(), shape.n_heads) if wide else 1
+        return min(blas_threads(), shape.n_heads, _MOST_THREADS) if wide else 1
     if not isinstance(threads, numbers.Integral) or not 1 <= threads <= shape.n_heads:
         raise ValueError(f"threads must be in [1, n_heads={shape.n_heads}], got {threads!r}")
     return int(threads)

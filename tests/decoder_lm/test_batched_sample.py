@@ -114,7 +114,7 @@ def flat_row(size=5000):
     return np.random.default_rng(3).normal(size=size)
 
 
-@pytest.mark.parametrize("top_p", [0.05, 0.6, 0.9999])
+@pytest.mark.parametrize("top_p", [0.05, 0.6, 0.99, 0.9999])
 def test_a_large_vocabulary_keeps_the_nucleus_of_a_full_sort(top_p):
     probs = np.exp(flat_row())
     probs /= probs.sum()
@@ -122,7 +122,7 @@ def test_a_large_vocabulary_keeps_the_nucleus_of_a_full_sort(top_p):
     mass = list(itertools.accumulate(map(Fraction, probs[order])))
     wanted = next(n for n, total in enumerate(mass, 1) if total >= Fraction(top_p))
     found = nucleus_of(probs, probs, top_p)
-    assert found.tolist() == order[:wanted]
+    assert found.tolist() == sorted(order[:wanted])
     assert (wanted > 256) == (top_p > 0.05)  # the candidates had to grow, but for the first
 
 

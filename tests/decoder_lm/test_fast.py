@@ -18,7 +18,7 @@ from course_lib.contracts import (
     check_cache_contract,
     check_generation_contract,
 )
-from course_lib.decoder_lm import block_product, fast_pass
+from course_lib.decoder_lm import block_product, fast_model, fast_pass
 from course_lib.decoder_lm.blas_threads import blas_threads, single_threaded_products
 from course_lib.decoder_lm.errors import CacheExhausted, ContextOverflow, ShapeMismatch
 from course_lib.decoder_lm.fast import (
@@ -676,6 +676,16 @@ def test_one_part_needs_no_thread():
     before = threading.active_count()
     Crew(1).run(lambda part: None)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("d_model", "n_heads", "available", "used"),
+    [(300, 4, 2, 2), (300, 4, 1, 1), (300, 3, 64, 3), (300, 6, 64, 4), (64, 4, 8, 1)],
+)
+def test_a_wide_model_takes_the_threads_there_are(monkeypatch, d_model, n_heads, available, used):
+    monkeypatch.setattr(fast_model, "blas_threads", lambda: available)
+    shape = ModelShape(1, d_model, n_heads, 4, 5)
+    assert FastDecoder(random_parameters(shape, 4, 0), shape).crew.parts == used
 
 
 def test_the_threads_of_matrix_products_are_given_back():
