@@ -18,7 +18,7 @@ PRODUCTS = ("matmul", "dot")
 LIBRARY = str(Path("course_lib") / "decoder_lm")
 GO_BETWEEN = "block_product.py"  # multiplies on behalf of others
 WARM = 32  # steps before anything is counted
-WATCHED = 256  # steps over which allocations are watched
+WATCHED = 256  # steps over which allocations are watched, at most
 
 
 def label(code, shape):
@@ -95,7 +95,7 @@ def profile(peer, model, batch):
 
 def growth(peer, model, batch):
     """Return the bytes that stay allocated per step, and the most that a step holds for a while."""
-    steps = min(WATCHED, model.context_length - model.prompt - WARM)
+    steps = min(WATCHED, 2 * model.steps)
     tokens = np.argmax(peer.begin(model.prompts(batch, model.prompt), steps + WARM), axis=-1)
     tracemalloc.start()
     try:

@@ -96,10 +96,12 @@ def of_peak(result):
         return Verdict(target, None, "ours did not run")
     loaded, last = (result[when][OURS]["peak_bytes"] for when in ("loads", "memory"))
     weights = result["weight_bytes"]
-    numbers = f"loading {loaded / 1e6:.0f} MB, in all {last / 1e6:.0f} MB"
-    return Verdict(
-        target, True, f"{numbers} ({loaded / weights:.2f} and {last / weights:.2f} x the weights)"
+    numbers = (
+        f"{loaded / 1e6:.0f} MB when loaded, {last / 1e6:.0f} MB after all batches with their "
+        f"caches ({loaded / weights:.2f} and {last / weights:.2f} x the weights; the mapped "
+        f"checkpoint counts too)"
     )
+    return Verdict(target, True, numbers)
 
 
 def judge(found):
