@@ -69,7 +69,8 @@ def row_group(d_in: int, width: int) -> int:
     """Return how many rows one product should take, for this size of block."""
     if not small_products_pay():
         return 1 << 30
-    return max(1, min(_MOST_ROWS, _SMALL_PRODUCT // (d_in * width)))
+    most = max(1, _SMALL_PRODUCT // (d_in * width))
+    return min(_MOST_ROWS, 1 << most.bit_length() - 1)  # a power of 2: batches often are
 
 
 @lru_cache(maxsize=1)

@@ -610,7 +610,8 @@ def test_a_product_in_blocks_and_groups_is_the_product(monkeypatch, pays, count,
 def test_a_deep_matrix_takes_fewer_rows_at_once(monkeypatch):
     monkeypatch.setattr(block_product, "small_products_pay", lambda: True)
     assert block_product.row_group(769, 64) == 16
-    assert block_product.row_group(1537, 64) == 10
+    assert block_product.row_group(1537, 64) == 8
+    assert block_product.row_group(3073, 64) == 4
     assert block_product.row_group(10**7, 64) == 1
     monkeypatch.setattr(block_product, "small_products_pay", lambda: False)
     assert block_product.row_group(10**7, 64) > 10**6
