@@ -1,4 +1,4 @@
-"""Worked examples: hold a small function to numbers that are known, and show the first it misses."""
+"""Worked examples: hold a small function to known numbers, and show the first it misses."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -3128,10 +3128,10 @@ r"""
 
 # %% [markdown] lang="en" key="recap-next"
 r"""
-**What Module 4 adds.** A full decoder-only language model in three versions that must agree on every logit, real GPT-2 weights, and a key-value cache. The offset of section 3 and the refusals of section 10 return there, where they decide whether a fast model is also right.
+**What [Module 4](module_04_decoder_only_lm.ipynb) adds.** A full decoder-only language model in three versions that must agree on every logit, real GPT-2 weights, and a key-value cache. The offset of section 3 and the refusals of section 10 return there, where they decide whether a fast model is also right.
 """
 
-# %% [markdown] lang="ru" key="recap-next" en="21b415ef"
+# %% [markdown] lang="ru" key="recap-next" en="ec550340"
 r"""
-**Что добавит модуль 4.** Полную языковую модель «только декодировщик» в трёх вариантах, которые обязаны совпасть в каждом логите, настоящие веса GPT-2 и KV-кэш. Смещение из раздела 3 и отказы из раздела 10 вернутся там и решат, остаётся ли быстрая модель ещё и верной.
+**Что добавит [модуль 4](module_04_decoder_only_lm.ipynb).** Полную языковую модель «только декодировщик» в трёх вариантах, которые обязаны совпасть в каждом логите, настоящие веса GPT-2 и KV-кэш. Смещение из раздела 3 и отказы из раздела 10 вернутся там и решат, остаётся ли быстрая модель ещё и верной.
 """

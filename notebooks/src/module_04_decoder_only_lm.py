@@ -1,0 +1,2647 @@
+# %% [markdown] lang="en" key="title"
+r"""
+# Module 4. The decoder-only language model
+
+One model, told three times: in plain loops, with its failures as types, and fast. The claim: the three are *the same model*. You will see it proved on logits, not on a lucky piece of text.
+
+**By the end you can** write a language model and its key-value cache, tell six classic cache bugs by their symptoms, say what limits prefill and decoding on your machine, and load real GPT-2 weights into code you understand line by line.
+"""
+
+# %% [markdown] lang="ru" key="title" en="f86ab210"
+r"""
+# Модуль 4. Языковая модель «только декодировщик»
+
+Одна модель, рассказанная трижды: простыми циклами, с отказами в виде типов и быстро. Главное утверждение: это *одна и та же модель*. Вы увидите доказательство на логитах, а не на удачно подобранном тексте.
+
+**К концу модуля вы сможете** написать языковую модель и её KV-кэш, узнать по симптомам шесть классических ошибок кэша, сказать, что ограничивает предзаполнение, а что — пошаговое декодирование на вашем компьютере, и загрузить настоящие веса GPT-2 в код, понятный вам до последней строки.
+"""
+
+# %% [markdown] lang="en" key="before-you-start"
+r"""
+**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A processor is enough. Running everything takes about a minute, reading with the exercises about three hours.
+
+As before, cells titled *Machinery* are folded, and nothing you must know is hidden in them.
+"""
+
+# %% [markdown] lang="ru" key="before-you-start" en="693013d6"
+r"""
+**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Здесь те же термины, то же правило сэмплирования, и те же контракты стерегут оба модуля. Достаточно обычного процессора. Полный запуск занимает около минуты, чтение с упражнениями — около трёх часов.
+
+Как и раньше, ячейки с заголовком *Служебный код* свёрнуты, и ничего обязательного в них не спрятано.
+"""
+
+# %% [markdown] lang="en" key="setup-ask"
+r"""
+## 0. The workbench
+
+The same bench as in Module 3: install only what is missing, fix the seed, keep to one thread, and check the digest of the numbers promised in advance.
+"""
+
+# %% [markdown] lang="ru" key="setup-ask" en="aee43a3b"
+r"""
+## 0. Рабочее место
+
+Всё как в модуле 3: доустановить недостающее, задать зерно генератора, оставить один поток и сверить отпечаток чисел, обещанных заранее.
+"""
+
+# %% key="setup"
+import importlib.util
+import subprocess
+import sys
+
+wanted = ("torch", "numpy", "matplotlib")
+missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+if missing:
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
+print("pip install:", " ".join(missing) or "-")
+
+# %% key="imports" role="imports"
+import json
+import math
+import random
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+# %% key="parameters" tags=["parameters"]
+# en: one seed for everything random; training steps; a folder with real GPT-2 weights, if any
+# ru: одно зерно для всего случайного; число шагов обучения; папка с весами GPT-2, если она есть
+seed = 18
+steps = 400
+gpt2_folder = ""
+
+# %% key="determinism"
+torch.manual_seed(seed)
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+np.set_printoptions(precision=4, suppress=True)
+print(f"torch {torch.__version__} | numpy {np.__version__} | seed {seed}")
+
+# %% key="reference-json" role="reference" reference="module_04"
+from course_lib.reference import reference_json, reference_sha256
+
+REFERENCE_JSON = reference_json("module_04")
+REFERENCE_SHA256 = reference_sha256("module_04")
+
+# %% key="reference-reader" role="folded"
+from course_lib.reference import read_reference
+
+# %% key="expect-raises" role="folded"
+from course_lib.report import ContractViolation, expect_raises
+
+# %% [markdown] lang="en" key="reference-ask"
+r"""
+The folded cells hold the promised numbers, their reader, and the small tool that shows a refused call.
+"""
+
+# %% [markdown] lang="ru" key="reference-ask" en="c2c2bae5"
+r"""
+В свёрнутых ячейках — обещанные числа, средство для их чтения и маленький инструмент, который показывает отвергнутый вызов.
+"""
+
+# %% key="reference-use"
+reference = read_reference(REFERENCE_JSON, REFERENCE_SHA256)
+pinned = reference["text"]
+print(REFERENCE_SHA256)
+print(*sorted(reference), sep=", ")
+
+# %% [markdown] lang="en" key="reference-say"
+r"""
+The reference holds a whole model: two layers, two heads, the six tokens of Module 3's `TinyLM`, with logits, likelihoods and a continuation that a separate program computed in float64 and another confirmed in 50-digit arithmetic. Each stage below must reproduce it.
+"""
+
+# %% [markdown] lang="ru" key="reference-say" en="c98556c8"
+r"""
+В эталоне — целая модель: два слоя, две головы, шесть токенов из `TinyLM` модуля 3, а при ней логиты, правдоподобия и продолжение. Их вычислила отдельная программа в float64, а другая подтвердила в арифметике с 50 знаками. Каждый вариант ниже обязан их воспроизвести.
+"""
+
+# %% [markdown] lang="en" key="chain-ask"
+r"""
+## 1. A text has a probability
+
+A language model answers one question: how likely is this text? There are too many texts to list, but a rule without any approximation cuts the question into small ones, the *chain rule*:
+
+$$p(x_1, \dots, x_n) = \prod_{i=1}^{n} p(x_i \mid x_1, \dots, x_{i-1}).$$
+
+To see it at work we need texts whose true probabilities are known. Here is a little grammar that tells tales; it is the world our model will learn.
+"""
+
+# %% [markdown] lang="ru" key="chain-ask" en="002c664f"
+r"""
+## 1. У текста есть вероятность
+
+Языковая модель отвечает на один вопрос: насколько вероятен этот текст? Все тексты не перечислишь, но есть правило, которое без всяких приближений разбивает вопрос на маленькие, — *цепное правило*:
+
+$$p(x_1, \dots, x_n) = \prod_{i=1}^{n} p(x_i \mid x_1, \dots, x_{i-1}).$$
+
+Чтобы увидеть его в работе, нужны тексты с известными вероятностями. Вот маленькая грамматика, которая рассказывает сказки; это и есть мир, который предстоит выучить нашей модели.
+"""
+
+# %% key="tales" role="folded"
+from course_lib.tales import grammar_log_likelihood, is_a_tale, tale_windows, tale_words, tales
+from course_lib.tokens import Vocabulary
+
+# %% key="tales-use"
+vocabulary = Vocabulary(tale_words())
+stories = tales(300, seed=seed)
+for story in stories[:3]:
+    print(vocabulary.decode(story))
+print(len(vocabulary), "|", stories[0])
+
+# %% [markdown] lang="en" key="tales-say"
+r"""
+Each word is one *token*, a number to the model. Watch the names: whoever comes first acts again at the end, so the last sentence cannot be guessed from the one before it. The grammar knows the true probability of every next word.
+"""
+
+# %% [markdown] lang="ru" key="tales-say" en="7c8ab401"
+r"""
+Каждое слово — один *токен*, для модели это просто число. Обратите внимание на имена: кто назван первым, тот действует и в конце, так что последнее предложение по предыдущему не угадать. Грамматика знает истинную вероятность каждого следующего слова.
+"""
+
+# %% key="chain-use"
+terms = grammar_log_likelihood(stories[0])
+log_p = math.fsum(terms)
+print([round(math.exp(term), 2) for term in terms])
+print(f"{log_p=:.3f} p={math.exp(log_p):.2e}")
+assert math.isclose(math.prod(math.exp(term) for term in terms), math.exp(log_p))
+
+# %% [markdown] lang="en" key="chain-say"
+r"""
+Most words are nearly certain, a few are real choices. The product of all of them is the probability of the whole tale; the sum of their logarithms, in nats, says the same and is the form in which everybody computes. Why?
+"""
+
+# %% [markdown] lang="ru" key="chain-say" en="cf14f8de"
+r"""
+Большинство слов почти предрешены, и лишь некоторые — настоящий выбор. Произведение всех вероятностей — это вероятность всей сказки; сумма их логарифмов, в натах, говорит то же самое, и считают всегда именно её. Почему?
+"""
+
+# %% key="underflow"
+probability, logarithm = 1.0, 0.0
+for _ in range(400):
+    probability *= 0.1
+    logarithm += math.log(0.1)
+print(probability, round(logarithm, 3))
+assert probability == 0.0 and math.isclose(logarithm, 400 * math.log(0.1))
+
+# %% [markdown] lang="en" key="underflow-say"
+r"""
+Four hundred words at one in ten each, and the product is *exactly zero*: the smallest double is about $5\cdot10^{-324}$. The sum is an unremarkable $-921.034$. So nothing in this module forms the probability of a text, and nothing clamps a logarithm to keep it tidy.
+"""
+
+# %% [markdown] lang="ru" key="underflow-say" en="fe85ddda"
+r"""
+Четыреста слов с вероятностью одна десятая — и произведение равно *в точности нулю*: наименьшее число типа double — около $5\cdot10^{-324}$. А сумма — ничем не примечательные $-921{,}034$. Поэтому нигде в модуле не вычисляется вероятность целого текста и ни один логарифм не обрезается для красоты.
+"""
+
+# %% key="drawing-chain" role="folded"
+from course_lib.plots.chain import draw_chain
+from course_lib.plots.show import show_figure
+
+# %% lang="en" key="chain-figure"
+figure = draw_chain(
+    terms,
+    token_labels=[vocabulary.words[token] for token in stories[0]],
+    panel_titles=["each word", "all so far"],
+    x_labels=["p(word | all words before)", "log p of the text so far, nats"],
+    y_label="word",
+)
+show_figure(
+    figure,
+    name="chain",
+    alt="The words of one tale from top to bottom. Left, a bar for the probability of each word "
+    "given all before it: most are 1, the names, deeds and things are lower. Right, the sum of "
+    "the logarithms falls in steps, only at the uncertain words, to about -10 nats.",
+)
+
+# %% lang="ru" key="chain-figure" en="06dbb9e1"
+figure = draw_chain(
+    terms,
+    token_labels=[vocabulary.words[token] for token in stories[0]],
+    panel_titles=["каждое слово", "всё к этому слову"],
+    x_labels=["p(слово | все прежние слова)", "log p текста к этому слову, нат"],
+    y_label="слово",
+)
+show_figure(
+    figure,
+    name="chain",
+    alt="Слова одной сказки сверху вниз. Слева столбцы — вероятность каждого слова при всех "
+    "прежних: у большинства она равна 1, у имён, дел и вещей меньше. Справа сумма логарифмов "
+    "спускается ступенями, только на неопределённых словах, примерно до −10 нат.",
+)
+
+# %% [markdown] lang="en" key="chain-price"
+r"""
+The rule is exact for any order of the words, and a decoder-only model picks one: left to right. That choice has a price. To *score* a finished text, all its terms can be computed at once. To *write* one, each word has to be known before the next can be asked for. Training and scoring are parallel, generation is sequential; half of this module is about living with that.
+"""
+
+# %% [markdown] lang="ru" key="chain-price" en="0a5b2976"
+r"""
+Правило точно при любом порядке слов, а модель «только декодировщик» выбирает один: слева направо. У выбора есть цена. Чтобы *оценить* готовый текст, все слагаемые можно вычислить разом. Чтобы *написать* текст, каждое слово нужно знать, прежде чем спрашивать о следующем. Обучение и оценка параллельны, генерация последовательна; половина модуля — о том, как с этим жить.
+"""
+
+# %% [markdown] lang="en" key="plain-ask"
+r"""
+## 2. Stage one: the definition, in loops
+
+The first telling uses nothing but Python's floats, lists and `math`. It is slow on purpose: every number is in sight, and it shares no line with the faster versions it will judge. It starts where attention ends, with the softmax.
+"""
+
+# %% [markdown] lang="ru" key="plain-ask" en="c142b4cb"
+r"""
+## 2. Первый вариант: определение, записанное циклами
+
+В первом рассказе нет ничего, кроме чисел и списков Python и модуля `math`. Он нарочно медленный: каждое число на виду, и ни одной общей строки с быстрыми вариантами, которые ему предстоит судить. Начнём с softmax.
+"""
+
+# %% key="plain-softmax"
+from course_lib.decoder_lm.plain import softmax
+
+# %% key="plain-softmax-use"
+print(softmax([1.0, 1.0, 1.0]), softmax([1000.0, 999.0]))
+
+# %% [markdown] lang="en" key="ex-attention-statement"
+r"""
+### Exercise 1 (warm-up). Causal attention in loops
+
+Position $i$ reads positions $0 \dots i$ and nothing later. For one head: scores are dot products divided by $\sqrt{d_\text{head}}$, then `softmax`, then the weighted mixture of the values. Lists of floats in, lists of floats out. Write it before you read ours.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-statement" en="f268e0dc"
+r"""
+### Упражнение 1 (разминка). Причинное внимание в циклах
+
+Позиция $i$ читает позиции $0 \dots i$ и ничего дальше. Для одной головы: оценки — скалярные произведения, делённые на $\sqrt{d_\text{head}}$, затем `softmax`, затем взвешенная смесь значений. На входе и на выходе списки чисел. Напишите сами, прежде чем читать наш вариант.
+"""
+
+# %% key="ex-attention" role="stub" exercise="attention"
+def my_causal_attention(queries, keys, values, d_head):
+    # en: queries, keys, values: T lists of d_head floats; returns T lists of d_head floats
+    # ru: queries, keys, values: T списков по d_head чисел; возвращает T списков по d_head чисел
+    raise NotImplementedError
+
+# %% key="causal-attention-contract" role="folded"
+from course_lib.contracts.causal_attention import check_causal_attention_contract
+
+# %% key="ex-attention-check" role="check" exercise="attention"
+check_causal_attention_contract(my_causal_attention)
+
+# %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
+r"""
+The causal mask needs no mask here: the loop over the keys simply stops at the query's own position. Which slice of `keys` is that?
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-1" en="a5a716e2" role="hint" exercise="attention"
+r"""
+Причинная маска здесь не нужна: цикл по ключам просто заканчивается на позиции самого запроса. Какой это срез списка `keys`?
+"""
+
+# %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
+r"""
+For each `i`: a list of scores over `keys[: i + 1]`, its softmax, and then, for each column, the sum of weight times value over `values[: i + 1]`.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-2" en="fb703278" role="hint" exercise="attention"
+r"""
+Для каждого `i`: список оценок по `keys[: i + 1]`, его softmax, а затем для каждого столбца сумма произведений веса на значение по `values[: i + 1]`.
+"""
+
+# %% key="ex-attention-solution" role="solution" exercise="attention"
+def my_causal_attention(queries, keys, values, d_head):
+    outputs = []
+    for i, query in enumerate(queries):
+        scores = [math.fsum(a * b for a, b in zip(query, key, strict=True)) for key in keys[: i + 1]]
+        weights = softmax([score / math.sqrt(d_head) for score in scores])
+        columns = zip(*values[: i + 1], strict=True)
+        outputs.append([math.fsum(w * x for w, x in zip(weights, c, strict=True)) for c in columns])
+    return outputs
+
+# %% [markdown] lang="en" key="plain-attention-ask"
+r"""
+Ours does the same for several heads: a vector of width $h \cdot d_\text{head}$ is cut into $h$ pieces, and each attends by itself.
+"""
+
+# %% [markdown] lang="ru" key="plain-attention-ask" en="ce40b415"
+r"""
+Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ кусков, и каждый кусок участвует в своём внимании.
+"""
+
+# %% key="plain-attention"
+from course_lib.decoder_lm.plain import causal_attention
+
+# %% key="plain-attention-use"
+check_causal_attention_contract(causal_attention)
+
+# %% [markdown] lang="en" key="plain-parts-ask"
+r"""
+The remaining parts are old acquaintances: a linear layer, layer normalization, and a bent line between two linear layers.
+"""
+
+# %% [markdown] lang="ru" key="plain-parts-ask" en="2afc524c"
+r"""
+Остальные части — старые знакомые: линейный слой, нормализация слоя и изогнутая прямая между двумя линейными слоями.
+"""
+
+# %% key="plain-linear"
+from course_lib.decoder_lm.plain import layer_norm, linear
+
+# %% key="plain-gelu"
+from course_lib.decoder_lm.plain import gelu
+
+# %% [markdown] lang="en" key="gelu-ask"
+r"""
+One detail differs from Module 3. There GELU was exact, $z\,\Phi(z)$, by way of `erf`; GPT-2 was trained with an approximation by `tanh`, and its weights want the function they were trained with. How large is the difference?
+"""
+
+# %% [markdown] lang="ru" key="gelu-ask" en="7880bb32"
+r"""
+Одна деталь отличается от модуля 3. Там GELU была точной, $z\,\Phi(z)$, через `erf`; GPT-2 обучали с приближением через `tanh`, и её весам нужна именно та функция, с которой они обучены. Велика ли разница?
+"""
+
+# %% key="gelu-use"
+grid = [step / 1000 for step in range(-6000, 6001)]
+exact = [z * (1 + math.erf(z / math.sqrt(2))) / 2 for z in grid]
+gap, where = max((abs(gelu(z) - e), z) for z, e in zip(grid, exact, strict=True))
+print(f"{gap=:.2e} {where=:+.3f}")
+assert 4.6e-4 < gap < 4.8e-4
+
+# %% [markdown] lang="en" key="gelu-say"
+r"""
+At most $4.7\cdot10^{-4}$: invisible in a picture, and yet several times larger than the tolerance of the float32 comparisons below. A checkpoint run with the wrong one still speaks fluently. Only a comparison of numbers notices.
+"""
+
+# %% [markdown] lang="ru" key="gelu-say" en="e30c7004"
+r"""
+Не больше $4{,}7\cdot10^{-4}$: на графике не видно, но это в несколько раз больше допуска, с которым мы дальше сравниваем логиты в float32. С неверной функцией контрольная точка по-прежнему бегло говорит. Разницу замечает только сравнение чисел.
+"""
+
+# %% key="plain-block"
+from course_lib.decoder_lm.plain import block, forward
+
+# %% [markdown] lang="en" key="block-say"
+r"""
+That is the whole model. Two notes in the margin carry over from Module 3: the residual stream is normalised *before* each sublayer, and once more before the *unembedding*, the matrix that turns a vector into one logit per token. Does it reproduce the promised logits?
+"""
+
+# %% [markdown] lang="ru" key="block-say" en="7f6dcb4f"
+r"""
+Вот и вся модель. Две заметки на полях остаются в силе из модуля 3: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли она обещанные логиты?
+"""
+
+# %% key="plain-use"
+params, ids = reference["parameters"], pinned["token_ids"]
+sizes = (params, reference["shape"]["d_head"], reference["shape"]["n_layers"])
+logits = forward(ids, *sizes)
+error = np.abs(np.array(logits) - pinned["logits"]).max()
+print(np.array(logits), f"{error:.0e}", sep="\n")
+assert error < 1e-11
+
+# %% [markdown] lang="en" key="parallel-ask"
+r"""
+### Why all predictions are valid at once
+
+The rows of this table answer eight different questions, one per prefix. In the loop, each position reads only its own past; so the row of position $i$ must be what a pass over the first $i+1$ tokens alone would give. Is it, to the last bit?
+"""
+
+# %% [markdown] lang="ru" key="parallel-ask" en="b02d29ef"
+r"""
+### Почему все предсказания верны одновременно
+
+Строки этой таблицы отвечают на восемь разных вопросов, по одному на префикс. В цикле каждая позиция читает только своё прошлое; значит, строка позиции $i$ должна совпасть с тем, что даст проход по одним лишь первым $i+1$ токенам. Совпадает ли она до последнего бита?
+"""
+
+# %% key="parallel-use"
+alone = [forward(ids[: n + 1], *sizes)[-1] for n in range(len(ids))]
+assert alone == logits
+print(len(ids), alone == logits)
+
+# %% [markdown] lang="en" key="parallel-say"
+r"""
+Equal, bit for bit. This is what the causal mask buys: one pass over a text of $n$ tokens gives all $n$ predictions, none of which has seen its answer. That is why training is parallel. During training each prediction starts from the *true* prefix (teacher forcing); during generation it starts from the model's own words, mistakes included.
+"""
+
+# %% [markdown] lang="ru" key="parallel-say" en="0b6e97fd"
+r"""
+Равны бит в бит. Вот что даёт причинная маска: один проход по тексту из $n$ токенов — это все $n$ предсказаний, и ни одно не видело своего ответа. Поэтому обучение параллельно. При обучении каждое предсказание исходит из *истинного* префикса (teacher forcing), а при генерации — из собственных слов модели вместе с её ошибками.
+"""
+
+# %% [markdown] lang="en" key="likelihood-ask"
+r"""
+### Loss, likelihood, perplexity
+
+Three names for one sum. The log-likelihood adds the log-probabilities of tokens $1 \dots n-1$, each given what came before; the training loss is its negative mean; perplexity is the exponential of the loss.
+"""
+
+# %% [markdown] lang="ru" key="likelihood-ask" en="5235a69e"
+r"""
+### Потери, правдоподобие, перплексия
+
+Три имени одной суммы. Логарифмическое правдоподобие складывает логарифмы вероятностей токенов $1 \dots n-1$ при всех предыдущих; потери при обучении — его среднее с обратным знаком; перплексия — экспонента потерь.
+"""
+
+# %% key="plain-likelihood"
+from course_lib.decoder_lm.plain import exact_log_likelihood, perplexity, training_loss
+
+# %% key="plain-likelihood-use"
+total = exact_log_likelihood(ids, *sizes)
+print(f"{total=:.6f} {training_loss(ids, *sizes)=:.6f} {perplexity(ids, *sizes)=:.6f}")
+assert math.isclose(total, pinned["log_likelihood"], rel_tol=1e-11)
+assert math.isclose(perplexity(ids, *sizes), math.exp(-total / (len(ids) - 1)))
+
+# %% [markdown] lang="en" key="exact-ask"
+r"""
+The word *exact* is a promise. Make one token nearly impossible through its bias and see what is left of the number.
+"""
+
+# %% [markdown] lang="ru" key="exact-ask" en="764723bc"
+r"""
+Слово *exact* — «точное» — обещание. Сделаем один токен почти невозможным с помощью его смещения и посмотрим, что останется от числа.
+"""
+
+# %% key="exact-use"
+unlikely = {**params, "unembedding_bias": [0.0, 0.0, 0.0, 0.0, 0.0, -500.0]}
+text = [0, 5]
+print(f"{exact_log_likelihood(text, unlikely, *sizes[1:]):.6f}")
+probability = softmax(forward([0], unlikely, *sizes[1:])[0])[5]
+print(round(math.log(max(probability, 1e-9)), 1))
+
+# %% [markdown] lang="en" key="exact-say"
+r"""
+About five hundred nats stay five hundred. The second line is how it is often done: form the probability, keep it off zero with a small constant, take the logarithm. It reports $-20.7$, and a comparison of two models built on such numbers is decided by the constant.
+"""
+
+# %% [markdown] lang="ru" key="exact-say" en="467cd014"
+r"""
+Около пятисот натов так и остаются пятьюстами. Вторая строка показывает, как часто делают: вычисляют вероятность, отодвигают её от нуля маленькой константой и берут логарифм. Получается $-20{,}7$, и сравнение двух моделей по таким числам решает константа.
+"""
+
+# %% [markdown] lang="en" key="generate-ask"
+r"""
+### Speaking, the slow way
+
+To generate, ask for the last row, choose a token, append it, and start again from the beginning. Nothing is remembered between the steps.
+"""
+
+# %% [markdown] lang="ru" key="generate-ask" en="7688b769"
+r"""
+### Говорить, но медленно
+
+Чтобы генерировать, берём последнюю строку логитов, выбираем токен, дописываем его и начинаем всё сначала. Между шагами не запоминается ничего.
+"""
+
+# %% key="plain-generate"
+from course_lib.decoder_lm.plain import generate
+
+# %% key="plain-generate-use"
+greedy = reference["greedy"]
+told = generate(greedy["prompt"], *sizes, greedy["max_new_tokens"], 0.0, None)
+print(greedy["prompt"], "->", told)
+assert told == greedy["token_ids"]
+print(expect_raises(ValueError, generate, [0], *sizes, 3, -1.0, random.Random(seed)))
+
+# %% [markdown] lang="en" key="generate-say"
+r"""
+Temperature 0 is greedy, a negative one is refused, and every step appends exactly one token. Remember the waste: step $t$ recomputes everything that step $t-1$ already knew. Section 5 removes it, section 9 measures it.
+"""
+
+# %% [markdown] lang="ru" key="generate-say" en="c4b960b5"
+r"""
+Температура 0 — жадный выбор, отрицательная отвергается, и каждый шаг дописывает ровно один токен. Запомните расточительство: шаг $t$ заново вычисляет всё, что уже знал шаг $t-1$. Раздел 5 от него избавится, раздел 9 его измерит.
+"""
+
+# %% [markdown] lang="en" key="typed-ask"
+r"""
+## 3. Stage two: failures as types
+
+The loops are right and say little when misused. The second telling computes the same numbers with float64 arrays, and gives each way of going wrong a type of its own. A type can be caught, tested and read in a log; a wrong number cannot.
+"""
+
+# %% [markdown] lang="ru" key="typed-ask" en="5a6490c4"
+r"""
+## 3. Второй вариант: отказы как типы
+
+Циклы верны, но при неправильном использовании почти ничего не объясняют. Второй рассказ вычисляет те же числа массивами float64 и даёт каждому способу ошибиться собственный тип. Тип можно перехватить, проверить тестом и прочитать в журнале; неверное число — нельзя.
+"""
+
+# %% key="typed-errors"
+from course_lib.decoder_lm.errors import (
+    CacheExhausted,
+    CausalityViolation,
+    ContextOverflow,
+    ShapeMismatch,
+)
+
+# %% key="typed-shape"
+from course_lib.decoder_lm.shape import ModelShape
+
+# %% key="typed-shape-use"
+gpt2_small = ModelShape(
+    n_layers=12, d_model=768, n_heads=12, context_length=1024, vocab_size=50257
+)
+print(gpt2_small.d_head, gpt2_small.scale, f"{gpt2_small.cache_bytes(batch=1)=:,}")
+assert gpt2_small.cache_bytes(batch=1) in [row["bytes"] for row in reference["cache_bytes"]]
+print(expect_raises(ShapeMismatch, ModelShape, 12, 768, 10, 1024, 50257))
+tiny = ModelShape(n_layers=2, d_model=4, n_heads=2, context_length=8, vocab_size=6)
+
+# %% [markdown] lang="en" key="typed-shape-say"
+r"""
+Sizes travel together, and what follows from them is computed, never typed in twice. The last figure is the memory of a full cache of keys and values at two bytes a number: 38 million bytes for one text. What is kept there, and why it may be kept, we shall see in a moment.
+"""
+
+# %% [markdown] lang="ru" key="typed-shape-say" en="db1728c7"
+r"""
+Размеры путешествуют вместе, а то, что из них следует, вычисляется, а не вписывается второй раз. Последнее число — память полного кэша ключей и значений при двух байтах на число: 38 миллионов байт на один текст. Что в нём хранится и почему это можно хранить, увидим совсем скоро.
+"""
+
+# %% [markdown] lang="en" key="fit-context-ask"
+r"""
+### A prompt that does not fit
+
+What should happen to a prompt longer than the context? Many programs drop its beginning and answer. Then the model has never seen the question.
+"""
+
+# %% [markdown] lang="ru" key="fit-context-ask" en="318dbb7a"
+r"""
+### Затравка, которая не помещается
+
+Что делать с затравкой длиннее контекста? Многие программы отбрасывают её начало и отвечают. Модель в этом случае вопроса просто не видела.
+"""
+
+# %% key="fit-context"
+from course_lib.decoder_lm.typed_model import fit_context
+
+# %% key="fit-context-use"
+long_prompt = ids + [3]
+print(expect_raises(ContextOverflow, fit_context, long_prompt, tiny))
+print(fit_context(long_prompt, tiny, allow_truncation=True))
+
+# %% [markdown] lang="en" key="choice-ask"
+r"""
+### Choosing a token
+
+The rule is Module 3's: temperature, then top-k, then top-p on the renormalised survivors, ties to the lower id. Here the settings are a frozen value that cannot be nonsense, and the cell below holds the result to Module 3's own function.
+"""
+
+# %% [markdown] lang="ru" key="choice-ask" en="85cf435b"
+r"""
+### Выбор токена
+
+Правило — из модуля 3: температура, затем top-k, затем top-p по уцелевшим после перенормировки, при равенстве — меньший номер. Здесь настройки — неизменяемое значение, которое не может быть бессмысленным, а ячейка ниже сверяет результат с функцией из самого модуля 3.
+"""
+
+# %% key="choice-parts"
+from course_lib.decoder_lm.choice import SamplingConfig
+
+# %% key="choice-draw"
+from course_lib.decoder_lm.choice import sample_token, sampling_probs
+
+# %% key="choice-module-3" role="folded"
+from course_lib.sampling import token_distribution
+
+# %% key="choice-use"
+setting = reference["sampling"]["settings"][-1]
+config = SamplingConfig(**{name: setting[name] or 0 for name in ("temperature", "top_k", "top_p")})
+rng, sampled = random.Random(seed), reference["sampling"]["logits"]
+drawn = [sample_token(sampled, config, rng) for _ in range(5_000)]
+print(config, [round(drawn.count(token) / len(drawn), 3) for token in range(tiny.vocab_size)])
+print([round(p, 3) for p in setting["probs"]])
+module_3 = token_distribution(sampled, config.temperature, config.top_k, config.top_p)
+assert np.allclose(sampling_probs(np.array(sampled), config), module_3, atol=1e-12)
+print(expect_raises(ValueError, SamplingConfig, temperature=-0.5))
+
+# %% [markdown] lang="en" key="score-ask"
+r"""
+### The probability under the model
+
+A sampler's settings change what is *said*, not what the model *believes*. So a `TokenScore` carries the log-probability at temperature 1, without truncation, whatever the settings were. That makes the same object usable as a scorer.
+"""
+
+# %% [markdown] lang="ru" key="score-ask" en="bb225aee"
+r"""
+### Вероятность по мнению модели
+
+Настройки сэмплирования меняют то, что *сказано*, но не то, что модель *думает*. Поэтому `TokenScore` хранит логарифм вероятности при температуре 1 и без отсечения, каковы бы ни были настройки. Тот же объект годится и для оценки текстов.
+"""
+
+# %% key="score-parts"
+from course_lib.decoder_lm.choice import TokenScore, stable_log_softmax
+
+# %% [markdown] lang="en" key="stats-ask"
+r"""
+### Two kinds of work
+
+Reading a prompt and writing a reply cost very differently, so they are counted apart: how many tokens share one pass over the weights?
+"""
+
+# %% [markdown] lang="ru" key="stats-ask" en="74a47468"
+r"""
+### Два рода работы
+
+Прочитать затравку и написать ответ стоит очень по-разному, поэтому они считаются порознь: сколько токенов приходится на один проход по весам?
+"""
+
+# %% key="stats-show"
+from course_lib.decoder_lm.stats import DecodeStats
+
+# %% key="stats-use"
+counted = DecodeStats()
+counted.record_prefill(500)
+print(counted.tokens_per_weight_read)
+for _ in range(500):
+    counted.record_decode()
+print(counted, f"{counted.tokens_per_weight_read:.2f}")
+
+# %% [markdown] lang="en" key="stats-say"
+r"""
+Prefill pushes 500 tokens through each weight while the weight is at hand: it is limited by arithmetic, or *compute-bound*. Decoding fetches all the weights anew for every token: it is *memory-bound*. Keep this number in mind; sections 7 and 9 are about it.
+"""
+
+# %% [markdown] lang="ru" key="stats-say" en="0c51db12"
+r"""
+Предзаполнение пропускает через каждый вес 500 токенов, пока вес под рукой: его ограничивают вычисления. Пошаговое декодирование ради каждого токена читает все веса заново: его ограничивает память. Запомните это число: разделы 7 и 9 — о нём.
+"""
+
+# %% [markdown] lang="en" key="cache-why-ask"
+r"""
+### Why the past may be stored
+
+The key and the value of position $j$ are computed from the residual stream at $j$, which has read positions $0 \dots j$ and nothing else. A later token can therefore change neither. Is that so in every layer and every head? Compare the keys and values of a text with those of its beginning.
+"""
+
+# %% [markdown] lang="ru" key="cache-why-ask" en="2cee6155"
+r"""
+### Почему прошлое можно хранить
+
+Ключ и значение позиции $j$ вычисляются из остаточного потока в $j$, а он прочитал позиции $0 \dots j$ и больше ничего. Значит, более поздний токен не может изменить ни то ни другое. Так ли это в каждом слое и в каждой голове? Сравним ключи и значения текста с ключами и значениями его начала.
+"""
+
+# %% key="typed-cache"
+from course_lib.decoder_lm.typed_cache import KeyValueCache
+
+# %% key="typed-forward"
+from course_lib.decoder_lm.typed_model import attend_with_past
+
+# %% key="typed-model" role="folded"
+from course_lib.decoder_lm.shape import as_arrays, as_lists
+
+# %% key="typed-pass"
+from course_lib.decoder_lm.typed_model import forward_pass
+
+# %% [markdown] lang="en" key="typed-decoder-ask"
+r"""
+`forward_pass` is the whole model over *new* positions, given keys and values of the past. The decoder around it adds the order of things: check first, compute, and let the cache advance only after all that can fail.
+"""
+
+# %% [markdown] lang="ru" key="typed-decoder-ask" en="21d2e2a3"
+r"""
+`forward_pass` — вся модель над *новыми* позициями при данных ключах и значениях прошлого. Декодировщик вокруг неё отвечает за порядок действий: сначала проверить, затем вычислить, а кэш продвинуть лишь после всего, что может не удаться.
+"""
+
+# %% key="typed-decoder"
+from course_lib.decoder_lm.typed import CachedModel
+
+# %% [markdown] lang="en" key="typed-model-note"
+r"""
+`TypedModel`, folded, holds the parameters and scores a text without a cache. What is left is to write: choose, remember the model's own opinion of the choice, and stop for a reason.
+"""
+
+# %% [markdown] lang="ru" key="typed-model-note" en="4f38a8f7"
+r"""
+`TypedModel` (она свёрнута) хранит параметры и оценивает текст без кэша. Осталось писать: выбрать токен, запомнить, что о нём думает сама модель, и остановиться по названной причине.
+"""
+
+# %% key="typed-generate"
+from course_lib.decoder_lm.typed import TypedDecoder
+
+# %% key="cache-why"
+typed = TypedDecoder(as_arrays(params, np.float64), tiny)
+typed.prefill(ids)
+keys, values = typed.cache.keys().copy(), typed.cache.values().copy()
+typed.prefill(ids[:5])
+print(keys.shape, np.abs(typed.cache.keys() - keys[:, :, :5]).max())
+assert np.allclose(typed.cache.keys(), keys[:, :, :5], rtol=0, atol=1e-12)
+assert np.allclose(typed.cache.values(), values[:, :, :5], rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="cache-why-say"
+r"""
+They cannot change, so they need not be computed again: that is the whole permission for a key-value cache. The *query* of a past position is never asked again, so it is not stored. With bidirectional attention, as in an encoder, the permission is gone: there a new token changes every old vector.
+"""
+
+# %% [markdown] lang="ru" key="cache-why-say" en="d9142444"
+r"""
+Они не могут измениться, а значит, их не нужно вычислять снова: в этом и состоит всё разрешение на KV-кэш. *Запрос* прошлой позиции больше никогда не понадобится, поэтому его не хранят. При двунаправленном внимании, как в кодировщике, разрешения нет: там новый токен меняет все старые векторы.
+"""
+
+# %% [markdown] lang="en" key="typed-cache-ask"
+r"""
+The cache is allocated once, for the whole context. `append` takes all layers and heads of a position together and checks them before it writes, so no error can leave it half-advanced. What happens at the end?
+"""
+
+# %% [markdown] lang="ru" key="typed-cache-ask" en="a38135e4"
+r"""
+Кэш выделяется один раз, сразу на весь контекст. `append` принимает все слои и головы позиции вместе и проверяет их до записи, так что никакая ошибка не оставит его продвинутым наполовину. А что происходит, когда место кончается?
+"""
+
+# %% key="typed-cache-use"
+typed.prefill(ids)
+print(f"{typed.cache.length=} {tiny.context_length=}")
+print(expect_raises(CacheExhausted, typed.cache.append, keys[:, :, 0], values[:, :, 0]))
+print(expect_raises(ContextOverflow, typed.extend, [0]))
+assert typed.cache.length == tiny.context_length
+
+# %% [markdown] lang="en" key="typed-cache-say"
+r"""
+Two types for two faults. The cache says that it is full; the decoder, asked first, says that the *text* has no room left and what you can do. In both cases nothing was written.
+"""
+
+# %% [markdown] lang="ru" key="typed-cache-say" en="d2577a18"
+r"""
+Два типа для двух отказов. Кэш сообщает, что он полон; декодировщик, которого спросили первым, — что *тексту* больше нет места и что можно сделать. В обоих случаях ничего не записано.
+"""
+
+# %% key="typed-equality"
+full = typed.full_logits(ids)
+print(f"{np.abs(full - pinned['logits']).max():.0e}")
+for chunks in ([1] * 8, [8], [4, 2, 1, 1], [3, 2, 3]):
+    typed.reset()
+    parts = np.split(np.array(ids), np.cumsum(chunks)[:-1])
+    cached = np.concatenate([typed.extend(part.tolist()) for part in parts])
+    print(chunks, f"{np.abs(cached - full).max():.0e}")
+    assert np.abs(cached - full).max() < 1e-10
+
+# %% [markdown] lang="en" key="typed-equality-say"
+r"""
+The second stage is the first one, and its cache changes nothing but the cost. Every chunking was tried on *logits*: comparing generated texts would hide any error too small to change the winner.
+"""
+
+# %% [markdown] lang="ru" key="typed-equality-say" en="a53ee91c"
+r"""
+Второй вариант — это первый, а его кэш не меняет ничего, кроме стоимости. Разбиения сравнивались на *логитах*: сравнение сгенерированных текстов скрыло бы любую ошибку, слишком малую, чтобы сменить победителя.
+"""
+
+# %% key="score-use"
+spoken, reason = typed.generate(ids[:3], 5, SamplingConfig(temperature=0.0))
+print(reason, *spoken, sep="\n")
+scored = typed.score(ids)
+assert math.isclose(math.fsum(s.log_probability for s in scored), total, rel_tol=1e-12)
+
+# %% [markdown] lang="en" key="reasons-say"
+r"""
+Generation ends with a reason: `eos`, `length_limit` or `context`, in this order when several hold. The scores of a given text add up to its exact log-likelihood from section 2.
+"""
+
+# %% [markdown] lang="ru" key="reasons-say" en="0378f8a4"
+r"""
+Генерация заканчивается с указанием причины: `eos`, `length_limit` или `context`; если верны несколько, побеждает первая в этом порядке. Оценки токенов готового текста складываются в его точное логарифмическое правдоподобие из раздела 2.
+"""
+
+# %% [markdown] lang="en" key="assert-causal-ask"
+r"""
+### A witness that cannot be fooled
+
+A check of causality could look at the attention weights the model *reports*. But reported weights and output are two different things. Here is a model that shows a clean lower triangle and cheats all the same.
+"""
+
+# %% [markdown] lang="ru" key="assert-causal-ask" en="679a18ab"
+r"""
+### Свидетель, которого не обмануть
+
+Причинность можно проверять по весам внимания, о которых модель *сообщает*. Но сообщаемые веса и выход — разные вещи. Вот модель, которая показывает безупречный нижний треугольник и всё равно жульничает.
+"""
+
+# %% key="assert-causal"
+from course_lib.decoder_lm.causal_guard import assert_causal
+
+# %% key="assert-causal-2"
+from course_lib.decoder_lm.causal_guard import assert_causal_by_perturbation
+
+# %% key="assert-causal-use"
+def cheat(token_ids):
+    honest = typed.full_logits(token_ids)
+    return honest + 0.01 * honest[-1]
+
+
+assert_causal(np.tril(np.full((8, 8), 0.1)))
+assert_causal_by_perturbation(typed.full_logits, ids, tiny.vocab_size)
+print(expect_raises(CausalityViolation, assert_causal_by_perturbation, cheat, ids, 6))
+
+# %% [markdown] lang="en" key="assert-causal-say"
+r"""
+The triangle was clean; the output still moved when a later token changed. Believe the perturbation.
+"""
+
+# %% [markdown] lang="ru" key="assert-causal-say" en="a66883ea"
+r"""
+Треугольник был безупречен, а выход всё равно сдвинулся, когда сменили более поздний токен. Верьте возмущению.
+"""
+
+# %% [markdown] lang="en" key="twin-ask"
+r"""
+## 4. A model with something to say
+
+The pinned model is too small to talk. Let us train one that can, in about ten seconds. Gradients are PyTorch's business, so here is the model once more, in PyTorch's own layers: an independent witness that shares no arithmetic with the other stages.
+"""
+
+# %% [markdown] lang="ru" key="twin-ask" en="df233604"
+r"""
+## 4. Модель, которой есть что сказать
+
+Модель из эталона слишком мала, чтобы говорить. Обучим ту, что сможет, — примерно за десять секунд. Градиенты — дело PyTorch, поэтому вот та же модель ещё раз, из собственных слоёв PyTorch: независимый свидетель, у которого с остальными вариантами нет ни строки общей арифметики.
+"""
+
+# %% key="twin-attention"
+from course_lib.decoder_lm.twin import TwinAttention
+
+# %% key="twin-block"
+from course_lib.decoder_lm.twin import TwinBlock
+
+# %% key="twin"
+from course_lib.decoder_lm.twin import TorchTwin
+
+# %% [markdown] lang="en" key="windows-ask"
+r"""
+`fit` is Module 3's training loop. It is fed windows of tales, each beginning where a tale begins, after `<end>`. The grammar tells us the best loss *any* model can reach on fresh tales: its own mean surprise. We shall not ask whether the loss is small, but how close it comes to that floor.
+"""
+
+# %% [markdown] lang="ru" key="windows-ask" en="ff68ed3c"
+r"""
+`fit` — цикл обучения из модуля 3. Он получает окна из сказок, и каждое начинается там же, где сказка, — после `<end>`. Грамматика сообщает лучшие потери, каких может достичь *любая* модель на новых сказках: её собственное среднее удивление. Спросим не о том, малы ли потери, а о том, насколько близко они подошли к этому дну.
+"""
+
+# %% key="training-parts" role="folded"
+from course_lib.decoder_lm.shape import random_parameters
+from course_lib.tiny_lm import evaluating, greedy_continuation
+from course_lib.training import fit, mean_nll
+
+# %% key="train-setup"
+context = 48
+shape = ModelShape(
+    n_layers=2, d_model=64, n_heads=4, context_length=context, vocab_size=len(vocabulary)
+)
+windows = torch.tensor(tale_windows(16 * steps, context, seed=seed))
+fresh = tale_windows(100, context, seed=seed + 1)
+fresh_terms = [grammar_log_likelihood(window[1:]) for window in fresh]
+floor = -sum(map(math.fsum, fresh_terms)) / (100 * context)
+print(f"{floor=:.4f} {math.log(len(vocabulary))=:.3f}")
+
+# %% key="train-function"
+def new_twin() -> TorchTwin:
+    start = random_parameters(shape, d_ff=128, seed=seed)
+    start["unembedding_bias"][:] = 0
+    model = TorchTwin.from_parameters(start, shape)
+    model.head.bias.requires_grad_(False)
+    return model
+
+
+def train(model: torch.nn.Module, steps: int) -> list[float]:
+    losses: list[float] = []
+
+    def next_batch(step: int) -> torch.Tensor:
+        done = len(losses) + step
+        if done % 50 == 0:
+            print(done, end=" ", flush=True)
+        return windows[16 * done : 16 * done + 16]
+
+    for share, learning_rate in ((0.75, 4e-3), (0.25, 6e-4)):
+        losses += fit(model, next_batch, steps=int(share * steps), learning_rate=learning_rate)
+    return losses
+
+# %% [markdown] lang="en" key="train-ask"
+r"""
+Every batch is seen once; a slower last quarter lets the weights settle. The bias of the last layer stays 0, because GPT-2 has none and section 10 will write this model in GPT-2's format. The numbers that appear count the steps.
+"""
+
+# %% [markdown] lang="ru" key="train-ask" en="1d238486"
+r"""
+Каждый пакет встречается один раз; в последней четверти шаги меньше, и веса успокаиваются. Сдвиг последнего слоя остаётся нулевым: у GPT-2 его нет, а в разделе 10 мы запишем эту модель в формате GPT-2. Появляющиеся числа считают шаги.
+"""
+
+# %% key="train"
+twin = new_twin()
+losses = train(twin, steps)
+loss = mean_nll(twin, torch.tensor(fresh))
+print(f"\n{losses[0]=:.2f} {losses[-1]=:.3f} {loss=:.3f} {floor=:.3f}")
+assert floor < loss < 1.06 * floor
+
+# %% [markdown] lang="en" key="train-say"
+r"""
+It began above $\ln 67 = 4.2$, worse than knowing nothing, and came within six per cent of what cannot be beaten. From here on one dict of numbers, `params`, is *the* model, and every stage reads it. Let the typed stage speak first.
+"""
+
+# %% [markdown] lang="ru" key="train-say" en="f99cb699"
+r"""
+Начали выше $\ln 67 = 4{,}2$, хуже полного незнания, а подошли на шесть процентов к тому, чего превзойти нельзя. С этого места один словарь чисел, `params`, и есть *модель*, и каждый вариант читает его. Первым пусть говорит вариант с типами.
+"""
+
+# %% key="speak"
+params = twin.to_parameters()
+typed = TypedDecoder(params, shape)
+for text_seed in range(3):
+    config = SamplingConfig(temperature=0.7, seed=text_seed)
+    spoken, reason = typed.generate([0], 40, config, eos_id=0)
+    told = [score.token for score in spoken]
+    print(reason, is_a_tale(told), vocabulary.decode(told))
+
+# %% [markdown] lang="en" key="speak-say"
+r"""
+`is_a_tale` asks the grammar whether it could have told exactly this. One mistake anywhere, and the answer is no: a model is asked for twenty right words in a row, and each is drawn from its own, slightly wrong, distribution. This is what training on true prefixes cannot show.
+"""
+
+# %% [markdown] lang="ru" key="speak-say" en="7349f8cd"
+r"""
+`is_a_tale` спрашивает грамматику, могла ли она рассказать именно это. Одна ошибка в любом месте — и ответ «нет»: от модели ждут двадцати верных слов подряд, и каждое берётся из её собственного, слегка неверного распределения. Этого не покажет обучение на истинных префиксах.
+"""
+
+# %% [markdown] lang="en" key="lost-mask-ask"
+r"""
+### Break it: lose the mask
+
+Now train the same twin with one difference: the attention forgets to be causal. Nothing complains. Predict: will its loss be higher or lower?
+"""
+
+# %% [markdown] lang="ru" key="lost-mask-ask" en="b73ceb18"
+r"""
+### Сломаем: потеряем маску
+
+Теперь обучим того же двойника с одним отличием: внимание забыло о причинности. Никто не жалуется. Предскажите: потери будут выше или ниже?
+"""
+
+# %% key="lost-mask"
+def forgetful(layer, x, remember=None):
+    q, k, v = layer.qkv(x).unflatten(-1, (3, layer.n_heads, -1)).permute(2, 0, 3, 1, 4)
+    mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    return layer.out(mixed.transpose(1, 2).flatten(2))
+
+
+leaky = new_twin()
+for block_of_leaky in leaky.blocks:
+    block_of_leaky.attn.forward = partial(forgetful, block_of_leaky.attn)
+train(leaky, steps // 2)
+leaky_loss = mean_nll(leaky, torch.tensor(fresh))
+print(f"\n{leaky_loss=:.3f} {floor=:.3f}")
+assert leaky_loss < 0.8 * floor
+
+# %% [markdown] lang="en" key="lost-mask-honest-ask"
+r"""
+Far *below* the grammar's own surprise, which no honest model can beat, and in half the steps: it reads the answer and copies it. Generation will not show it the answer. Ask both models as generation asks, prefix by prefix, each time with nothing behind the last token.
+"""
+
+# %% [markdown] lang="ru" key="lost-mask-honest-ask" en="93d7acdb"
+r"""
+Намного *ниже* удивления самой грамматики, а этого рубежа честной модели не перейти, — и за половину шагов: модель читает ответ и списывает. При генерации ответа ей не покажут. Спросим обе модели так, как спрашивает генерация: префикс за префиксом, и за последним токеном каждый раз ничего нет.
+"""
+
+# %% key="lost-mask-honest"
+def nats_by_prefixes(model: torch.nn.Module, text: list[int]) -> float:
+    with evaluating(model):
+        rows = [model(torch.tensor([text[:n]]))[0, -1].log_softmax(-1) for n in range(1, len(text))]
+    return -sum(row[token].item() for row, token in zip(rows, text[1:], strict=True)) / len(rows)
+
+
+for name, model in {"causal": twin, "leaky": leaky}.items():
+    at_once = mean_nll(model, torch.tensor(fresh[:5]))
+    asked = sum(nats_by_prefixes(model, window) for window in fresh[:5]) / 5
+    print(f"{name:7} {at_once=:.3f} {asked=:.3f}")
+
+# %% [markdown] lang="en" key="lost-mask-say"
+r"""
+For the causal model both numbers are one number: that is what makes training in parallel legitimate. For the leaky one they are two, and the one on the training curve had never looked better. A lost mask is catastrophic and silent; a floor known in advance gives it away, or the contract of causality.
+"""
+
+# %% [markdown] lang="ru" key="lost-mask-say" en="a6439e81"
+r"""
+У причинной модели оба числа — одно и то же: это и делает параллельное обучение законным. У дырявой их два, и то, что на кривой обучения, никогда не выглядело лучше. Потерянная маска — ошибка катастрофическая и тихая; её выдаёт рубеж, известный заранее, или контракт причинности.
+"""
+
+# %% key="causality-contract" role="folded"
+from course_lib.contracts.causality import check_causality_contract
+
+# %% key="lost-mask-contract"
+sizes_of_leaky = {"vocab_size": len(vocabulary), "length": 12}
+print(str(check_causality_contract(twin, **sizes_of_leaky)).splitlines()[0])
+print(expect_raises(ContractViolation, check_causality_contract, leaky, **sizes_of_leaky))
+
+# %% [markdown] lang="en" key="surprise-ask"
+r"""
+### A model that notices
+
+A model that gives every word a probability can also be surprised: by $-\log p$ nats. Take a tale it has never seen, and the same tale with one name exchanged at the end. What should the bars show?
+"""
+
+# %% [markdown] lang="ru" key="surprise-ask" en="70e23fa6"
+r"""
+### Модель, которая замечает
+
+Модель, которая каждому слову даёт вероятность, умеет и удивляться: на $-\log p$ нат. Возьмём сказку, которой она не видела, и ту же сказку, где в конце подменено одно имя. Что должны показать столбцы?
+"""
+
+# %% key="surprise"
+story = tales(20, seed=seed + 2)[12]
+hero, place = story[1], len(story) - 1 - story[::-1].index(story[1])
+spoiled = list(story)
+spoiled[place] = next(t for t in (8, 5, 6) if t not in story)
+surprisals = []
+for text in (story, spoiled):
+    scores = typed.score([0, *text])
+    surprisals.append([max(0.0, -score.log_probability) for score in scores])
+print(vocabulary.decode(story), vocabulary.decode(spoiled), sep="\n")
+print(f"{surprisals[0][place]=:.2f} {surprisals[1][place]=:.2f}")
+assert surprisals[1][place] > surprisals[0][place] + 3
+
+# %% key="drawing-surprisal" role="folded"
+from course_lib.plots.next_token import draw_next_token
+from course_lib.plots.surprisal import draw_surprisal
+
+# %% lang="en" key="surprisal-figure"
+figure = draw_surprisal(
+    surprisals,
+    token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
+    marked=[[], [place]],
+    panel_titles=["as the grammar told it", "one name exchanged"],
+    y_label="surprise, nats",
+)
+show_figure(
+    figure,
+    name="surprisal",
+    alt="Surprise at each word of a tale, in nats, in two panels. Above, the tale as it was told: "
+    "the names and deeds at the beginning cost one or two nats, the end almost nothing. Below, "
+    "the same tale with another name at the end: one tall bar stands out at exactly that word.",
+)
+
+# %% lang="ru" key="surprisal-figure" en="ed1bbe5b"
+figure = draw_surprisal(
+    surprisals,
+    token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
+    marked=[[], [place]],
+    panel_titles=["как рассказала грамматика", "подменено одно имя"],
+    y_label="удивление, нат",
+)
+show_figure(
+    figure,
+    name="surprisal",
+    alt="Удивление на каждом слове сказки, в натах, на двух панелях. Вверху сказка как есть: "
+    "имена и дела в начале стоят один-два ната, конец почти ничего. Внизу та же сказка с другим "
+    "именем в конце: ровно на этом слове выделяется один высокий столбец.",
+)
+
+# %% [markdown] lang="en" key="surprise-say"
+r"""
+One bar, at the exchanged name; the words around it are as expected as before. Nobody trained the model to find mistakes. The exact likelihood does it, word by word, and would do it for a line of a log or a step of a program as well. A model that had forgotten who came first would not notice.
+"""
+
+# %% [markdown] lang="ru" key="surprise-say" en="06e4ef34"
+r"""
+Один столбец, на подменённом имени; слова вокруг него не удивляют. Искать ошибки модель никто не учил. Это делает точное правдоподобие, слово за словом, — и так же оно работало бы на строке журнала или на шаге программы. Модель, забывшая, кто был назван первым, ничего бы не заметила.
+"""
+
+# %% [markdown] lang="en" key="next-token-ask"
+r"""
+### What it would say next
+
+After the first word of a tale, what are the candidates, and what do the settings of Module 3 do to them? Now the distribution is a real one.
+"""
+
+# %% [markdown] lang="ru" key="next-token-ask" en="119b0c0f"
+r"""
+### Что она сказала бы дальше
+
+Какие слова возможны после первого слова сказки и что с ними делают настройки из модуля 3? Теперь распределение настоящее.
+"""
+
+# %% key="next-token"
+row = typed.prefill([0, story[0]])[-1]
+likely = np.argsort(-row, kind="stable")[:9]
+policies = (SamplingConfig(), SamplingConfig(temperature=0.5), SamplingConfig(top_p=0.8))
+distributions = [sampling_probs(row, policy)[likely] for policy in policies]
+print(vocabulary.decode([story[0]]), [round(float(p), 2) for p in distributions[0]])
+
+# %% lang="en" key="next-token-figure"
+figure = draw_next_token(
+    distributions,
+    token_labels=[vocabulary.words[token] for token in likely],
+    panel_titles=["temperature 1", "temperature 0.5", "top-p 0.8"],
+    x_label="probability",
+    y_label="next word",
+)
+show_figure(
+    figure,
+    name="next-token",
+    alt="The nine likeliest words after the first word of a tale, all of them names, under three "
+    "policies. At temperature 1 the two favourites have about a fifth each. At temperature 0.5 "
+    "they have about a third each. With top-p 0.8 the least likely names are crossed out.",
+)
+
+# %% lang="ru" key="next-token-figure" en="cb5effa2"
+figure = draw_next_token(
+    distributions,
+    token_labels=[vocabulary.words[token] for token in likely],
+    panel_titles=["температура 1", "температура 0,5", "top-p 0,8"],
+    x_label="вероятность",
+    y_label="следующее слово",
+)
+show_figure(
+    figure,
+    name="next-token",
+    alt="Девять самых вероятных слов после первого слова сказки — все имена — при трёх настройках. "
+    "При температуре 1 у двух любимцев примерно по пятой части вероятности, при температуре 0,5 — "
+    "примерно по трети. При top-p 0,8 наименее вероятные имена зачёркнуты.",
+)
+
+# %% [markdown] lang="en" key="next-token-say"
+r"""
+Temperature moves all probabilities and removes nobody; top-p removes, and what is left is shared out again. A crossed-out word has probability exactly 0: it can never be drawn.
+"""
+
+# %% [markdown] lang="ru" key="next-token-say" en="ac544cf3"
+r"""
+Температура сдвигает все вероятности, но никого не убирает; top-p убирает, а оставшееся делится заново. У зачёркнутого слова вероятность ровно 0: выпасть оно не может никогда.
+"""
+
+# %% [markdown] lang="en" key="simple-ask"
+r"""
+## 5. The key-value cache
+
+Now let us take the waste out of generation. The idea fits in a sentence: process only the *new* tokens, and let them read stored keys and values of the old ones. New tokens may come one at a time (decoding) or many at once (prefill, or a long prompt in chunks); the code is the same.
+
+Three steps decide whether it is right. They get methods of their own: `positions`, `allowed`, `remember`.
+"""
+
+# %% [markdown] lang="ru" key="simple-ask" en="c373065f"
+r"""
+## 5. Кэш ключей и значений
+
+Теперь избавим генерацию от лишней работы. Идея умещается в одну фразу: обрабатываем только *новые* токены, а они читают сохранённые ключи и значения старых. Новые токены могут приходить по одному (пошаговое декодирование) или помногу (предзаполнение, в том числе кусками); код один и тот же.
+
+Верность решают три шага. У каждого свой метод: `positions`, `allowed`, `remember`.
+"""
+
+# %% key="simple-parts"
+from course_lib.decoder_lm.simple import attend_heads, norm_rows, part_heads, tanh_gelu
+
+# %% key="simple-model"
+from course_lib.decoder_lm.simple import SimpleModel
+
+# %% [markdown] lang="en" key="simple-model-say"
+r"""
+`run` is the model once more. All it has to know about a cache is a function: give me the new keys and values of a layer, and you get back all that may be read. Without a cache it returns just these; with one, the past comes first.
+"""
+
+# %% [markdown] lang="ru" key="simple-model-say" en="191f7ded"
+r"""
+`run` — снова вся модель. О кэше ей достаточно знать одну функцию: отдай новые ключи и значения слоя — получишь все, какие можно читать. Без кэша она возвращает их же; с кэшем впереди стоит прошлое.
+"""
+
+# %% key="simple"
+from course_lib.decoder_lm.simple import SimpleDecoder
+
+# %% [markdown] lang="en" key="simple-mask-ask"
+r"""
+Of the three, the mask is the one most often wrong. With $n$ tokens stored and $w$ new ones, query $i$ of the new stands at position $n+i$, so it may read keys $0 \dots n+i$. Here is the mask for four stored and three new tokens.
+"""
+
+# %% [markdown] lang="ru" key="simple-mask-ask" en="a2042f3e"
+r"""
+Из трёх шагов чаще всего ошибаются в маске. Если сохранено $n$ токенов и пришло $w$ новых, то запрос $i$ среди новых стоит на позиции $n+i$ и может читать ключи $0 \dots n+i$. Вот маска для четырёх сохранённых и трёх новых токенов.
+"""
+
+# %% key="simple-mask-use"
+simple = SimpleDecoder(params, shape)
+prompt = [0, *story]
+simple.extend(prompt[:4])
+print(simple.allowed(3).astype(int))
+assert (simple.allowed(3).sum(axis=1) == [5, 6, 7]).all()
+
+# %% [markdown] lang="en" key="simple-mask-say"
+r"""
+The triangle sits at the *lower right*. One new token has a row of ones: it may read all that is stored and itself, so decoding needs no mask. That is no exception to causality but a consequence: the future is not *in* the cache yet.
+"""
+
+# %% [markdown] lang="ru" key="simple-mask-say" en="cf52ed16"
+r"""
+Треугольник стоит *внизу справа*. У одного нового токена строка состоит из единиц: он читает всё сохранённое и себя, поэтому при пошаговом декодировании маска не нужна. Это не исключение из причинности, а её следствие: будущего в кэше *ещё нет*.
+"""
+
+# %% key="cache-contract" role="folded"
+from course_lib.contracts.cache import check_cache_contract
+
+# %% key="simple-contract"
+check_cache_contract(
+    simple.full_logits, simple.cached_logits, vocab_size=len(vocabulary), context_length=context
+)
+
+# %% [markdown] lang="en" key="simple-contract-say"
+r"""
+The contract says what "the cache is right" means: equal logits for every chunking, for two prompts one after the other, up to exactly the context, and an exception beyond it. It needs no second implementation to compare with; the same model without its cache is the judge.
+"""
+
+# %% [markdown] lang="ru" key="simple-contract-say" en="644a761c"
+r"""
+Контракт определяет, что значит «кэш верен»: равные логиты при любом разбиении, для двух затравок подряд, вплоть до ровно заполненного контекста, а дальше — исключение. Второй реализации для сравнения ему не нужно: судит та же модель без кэша.
+"""
+
+# %% [markdown] lang="en" key="ex-cache-statement"
+r"""
+### Exercise 2 (core). Add the cache to the naive generator
+
+Back to plain lists. Write `my_cached_logits(ids, chunks)` for the pinned model: like `forward` of section 2, but chunk by chunk, each layer keeping lists of the keys and values so far. `linear`, `layer_norm`, `gelu` and `softmax` are there to be used. All logits come back, one list per token, and too long a text raises.
+"""
+
+# %% [markdown] lang="ru" key="ex-cache-statement" en="cb9f1a8d"
+r"""
+### Упражнение 2 (основное). Добавьте кэш к простому генератору
+
+Вернёмся к спискам. Напишите `my_cached_logits(ids, chunks)` для модели из эталона: как `forward` из раздела 2, но кусок за куском, причём каждый слой хранит списки прежних ключей и значений. `linear`, `layer_norm`, `gelu` и `softmax` к вашим услугам. Возвращаются все логиты, по списку на токен; слишком длинный текст вызывает исключение.
+"""
+
+# %% key="ex-cache" role="stub" exercise="cache"
+def my_cached_logits(ids, chunks):
+    # en: chunks are widths that sum to len(ids); the cache starts empty in every call
+    # ru: chunks — ширины кусков, в сумме len(ids); в начале каждого вызова кэш пуст
+    raise NotImplementedError
+
+# %% key="ex-cache-check" role="check" exercise="cache"
+check_cache_contract(
+    lambda ids: forward(ids, *sizes), my_cached_logits, vocab_size=6, context_length=8
+)
+
+# %% [markdown] lang="en" key="ex-cache-hint-1" role="hint" exercise="cache"
+r"""
+Keep `past = [([], []) for _ in blocks]`. A chunk's token number `t` in the whole text stands at position `t`; count tokens over all chunks, never from zero again.
+"""
+
+# %% [markdown] lang="ru" key="ex-cache-hint-1" en="39d679d5" role="hint" exercise="cache"
+r"""
+Заведите `past = [([], []) for _ in blocks]`. Токен, который стоит в тексте под номером `t`, имеет позицию `t`: считайте токены сквозь все куски, не начиная заново с нуля.
+"""
+
+# %% [markdown] lang="en" key="ex-cache-hint-2" role="hint" exercise="cache"
+r"""
+The shortest right way treats every chunk as single tokens: for one token, append its key and value to the lists of the layer, then attend over all of them. No mask is needed, whatever the chunk.
+"""
+
+# %% [markdown] lang="ru" key="ex-cache-hint-2" en="0e148020" role="hint" exercise="cache"
+r"""
+Самый короткий верный путь — обрабатывать и куски по одному токену: дописать ключ и значение токена к спискам слоя, затем применить внимание ко всему, что в них есть. Маска не нужна при любом куске.
+"""
+
+# %% [markdown] lang="en" key="ex-cache-hint-3" role="hint" exercise="cache"
+r"""
+Heads: columns `h * d_head : (h + 1) * d_head` of the query, of each stored key and of each stored value belong together.
+"""
+
+# %% [markdown] lang="ru" key="ex-cache-hint-3" en="3a53097a" role="hint" exercise="cache"
+r"""
+Головы: столбцы `h * d_head : (h + 1) * d_head` запроса, каждого сохранённого ключа и каждого сохранённого значения составляют одну голову.
+"""
+
+# %% key="ex-cache-solution" role="solution" exercise="cache"
+def my_attend(query, keys, values, d_head):
+    output = []
+    for start in range(0, len(query), d_head):
+        piece = slice(start, start + d_head)
+        dots = [sum(a * b for a, b in zip(query[piece], key[piece])) for key in keys]
+        weights = softmax([dot / math.sqrt(d_head) for dot in dots])
+        columns = zip(*(value[piece] for value in values))
+        output += [sum(w * x for w, x in zip(weights, column)) for column in columns]
+    return output
+
+
+def my_cached_logits(ids, chunks):
+    model, d_head, n_layers = sizes
+    if len(ids) > len(model["position_embedding"]):
+        raise ValueError(f"{len(ids)} tokens do not fit in the context")
+    past, rows = [([], []) for _ in range(n_layers)], []
+    for place, token in enumerate(ids):
+        positions = model["position_embedding"][place]
+        x = [a + b for a, b in zip(model["token_embedding"][token], positions)]
+        for p, (keys, values) in zip(model["blocks"], past):
+            normed = layer_norm([x], p["ln1_gain"], p["ln1_bias"])
+            keys += linear(normed, p["wk"], p["bk"])
+            values += linear(normed, p["wv"], p["bv"])
+            read = my_attend(linear(normed, p["wq"], p["bq"])[0], keys, values, d_head)
+            x = [a + b for a, b in zip(x, linear([read], p["wo"], p["bo"])[0])]
+            wide = linear(layer_norm([x], p["ln2_gain"], p["ln2_bias"]), p["w1"], p["b1"])
+            bent = [[gelu(value) for value in wide[0]]]
+            x = [a + b for a, b in zip(x, linear(bent, p["w2"], p["b2"])[0])]
+        final = layer_norm([x], model["final_gain"], model["final_bias"])
+        rows += linear(final, model["unembedding"], model["unembedding_bias"])
+    return rows
+
+# %% [markdown] lang="en" key="bugs-ask"
+r"""
+## 6. A gallery of cache bugs
+
+A cache can be wrong in ways that no crash reveals. Six of them keep coming back in public bug trackers; here each is a few lines of `SimpleDecoder` changed, on the model you trained.
+"""
+
+# %% [markdown] lang="ru" key="bugs-ask" en="7fb5505c"
+r"""
+## 6. Кунсткамера ошибок кэша
+
+Кэш может быть неверным так, что никакой сбой этого не выдаст. Шесть таких ошибок возвращаются в публичных трекерах снова и снова; здесь каждая — это несколько изменённых строк `SimpleDecoder` поверх обученной вами модели.
+"""
+
+# %% key="bugs-masks"
+from course_lib.cache_bugs import MaskTopLeft, NoMaskInLaterChunks, PositionsRestart
+
+# %% key="bugs-memory"
+from course_lib.cache_bugs import CacheNotReset, OneTokenReadsTheBuffer, TrimmedTooEarly
+
+# %% [markdown] lang="en" key="bugs-table"
+r"""
+| bug | what is wrong |
+|---|---|
+| `mask_top_left` | the triangle of a chunk starts at the first key of all |
+| `no_mask_in_later_chunks` | a chunk with a past reads its own future |
+| `positions_restart` | positions are counted from the chunk's beginning |
+| `cache_not_reset` | the second prompt goes on where the first ended |
+| `trimmed_too_early` | the window drops a key before its last reader came |
+| `one_token_reads_the_buffer` | empty places of the buffer are read as keys |
+"""
+
+# %% [markdown] lang="ru" key="bugs-table" en="f350f7de"
+r"""
+| ошибка | что не так |
+|---|---|
+| `mask_top_left` | треугольник куска начинается с самого первого ключа |
+| `no_mask_in_later_chunks` | кусок, у которого есть прошлое, читает своё будущее |
+| `positions_restart` | позиции отсчитываются от начала куска |
+| `cache_not_reset` | вторая затравка продолжает с места, где кончилась первая |
+| `trimmed_too_early` | окно выбрасывает ключ раньше, чем пришёл его последний читатель |
+| `one_token_reads_the_buffer` | пустые места буфера читаются как ключи |
+"""
+
+# %% [markdown] lang="en" key="ex-gallery-statement"
+r"""
+### Exercise 3 (warm-up). Predict before you run
+
+The test people write first: one prompt through the cache, a continuation, and the text compared with the one without a cache. Which bugs will pass it? Write `True` or `False` for each.
+"""
+
+# %% [markdown] lang="ru" key="ex-gallery-statement" en="8d04fddc"
+r"""
+### Упражнение 3 (разминка). Сначала предскажите
+
+Проверка, которую пишут первой: одна затравка через кэш, продолжение — и текст сравнивается с тем, что получился без кэша. Какие ошибки её пройдут? Впишите для каждой `True` или `False`.
+"""
+
+# %% key="ex-gallery" role="stub" exercise="gallery"
+# en: True = the text comes out the same, though the bug is there
+# ru: True — текст выйдет тот же, хотя ошибка есть
+my_prediction = {
+    "mask_top_left": None,
+    "no_mask_in_later_chunks": None,
+    "positions_restart": None,
+    "cache_not_reset": None,
+    "trimmed_too_early": None,
+    "one_token_reads_the_buffer": None,
+}
+
+# %% key="everyday" role="folded"
+from course_lib.cache_bugs import CACHE_BUGS, everyday_tests
+from course_lib.mistakes.gallery import check_predictions
+
+# %% key="everyday-use"
+first_prompt, second_prompt = [0, *fresh[0][1:9]], [0, *fresh[1][1:7]]
+passed = {}
+for name, bug in CACHE_BUGS.items():
+    results = everyday_tests(partial(bug, params, shape), first_prompt, second_prompt, count=12)
+    passed[name] = results["same_text"]
+    print(f"{name:27}", *(test for test, ok in results.items() if ok), sep="  ")
+
+# %% key="ex-gallery-check" role="check" exercise="gallery"
+check_predictions(my_prediction, passed)
+
+# %% [markdown] lang="en" key="ex-gallery-hint-1" role="hint" exercise="gallery"
+r"""
+In this test the prompt is one chunk and everything after it comes token by token. Which of the bugs touch neither of the two?
+"""
+
+# %% [markdown] lang="ru" key="ex-gallery-hint-1" en="649a1a9c" role="hint" exercise="gallery"
+r"""
+В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие из ошибок не касаются ни того ни другого?
+"""
+
+# %% key="ex-gallery-solution" role="solution" exercise="gallery"
+my_prediction = {
+    "mask_top_left": False,
+    "no_mask_in_later_chunks": True,
+    "positions_restart": False,
+    "cache_not_reset": True,
+    "trimmed_too_early": False,
+    "one_token_reads_the_buffer": True,
+}
+
+# %% [markdown] lang="en" key="bugs-say"
+r"""
+Each line lists the everyday tests that the bug *passes*. Finite logits and a prompt read in one chunk: all six pass. The comparison of texts: half of them pass, since an error too small to change the winner leaves the text alone. Only the two that look at chunks and at a second prompt see more, and neither sees everything.
+"""
+
+# %% [markdown] lang="ru" key="bugs-say" en="937d9ef4"
+r"""
+В каждой строке — обычные проверки, которые ошибка *проходит*. Конечные логиты и затравку одним куском проходят все шесть. Сравнение текстов проходит половина: ошибка, слишком малая, чтобы сменить победителя, текста не меняет. Больше видят лишь проверки с кусками и со второй затравкой, и ни одна из них не видит всего.
+"""
+
+# %% key="bugs-contract"
+for name, bug in CACHE_BUGS.items():
+    wrong = bug(params, shape)
+    try:
+        check_cache_contract(
+            wrong.full_logits, wrong.cached_logits, vocab_size=len(vocabulary), context_length=context
+        )
+        print(f"{name:27} ✓")
+    except ContractViolation as broken:
+        print(f"{name:27} ✗ {broken.clause}: {', '.join(broken.mistakes)}")
+
+# %% [markdown] lang="en" key="bugs-contract-say"
+r"""
+Now the contract, which compares logits, chunking by chunking, prompt after prompt. It refuses all six and calls five by name alone; the trimmed window it cannot tell from another formula for long texts, and says so.
+"""
+
+# %% [markdown] lang="ru" key="bugs-contract-say" en="5d177959"
+r"""
+А вот контракт, который сравнивает логиты при разных разбиениях и для затравок подряд. Он отвергает все шесть и пять называет однозначно; обрезанное окно от иной формулы для длинных текстов снаружи не отличить — так он и говорит.
+"""
+
+# %% [markdown] lang="en" key="ex-fix-statement"
+r"""
+### Exercise 4 (core). Three bugs, and only the contract to help
+
+Somebody replaced the growing arrays by one slab, as section 7 will do, and made three mistakes, one in each method. Do not search by reading: run the check, believe what it measured, mend one line, run it again.
+"""
+
+# %% [markdown] lang="ru" key="ex-fix-statement" en="8833421a"
+r"""
+### Упражнение 4 (основное). Три ошибки, и в помощь только контракт
+
+Кто-то заменил растущие массивы одним заранее выделенным, как сделает и раздел 7, и допустил три ошибки, по одной в каждом методе. Не ищите их чтением: запустите проверку, поверьте тому, что она измерила, исправьте одну строку и запустите снова.
+"""
+
+# %% key="ex-fix" role="stub" exercise="fix"
+class SlabDecoder(SimpleDecoder):
+    # en: delete this method when you begin; three lines below it are wrong
+    # ru: удалите этот метод, когда начнёте; ниже него неверны три строки
+    def cached_logits(self, ids, chunks):
+        raise NotImplementedError
+
+    def begin(self):
+        size = (2, self.shape.n_layers, self.shape.n_heads, self.shape.context_length, 4)
+        if not hasattr(self, "slab"):
+            self.slab, self.length = np.zeros(size), 0
+
+    def allowed(self, width):
+        if width > 1:
+            return np.tri(width, self.shape.context_length, dtype=bool)
+        return np.arange(self.shape.context_length)[None] <= self.length
+
+    def remember(self, layer, k, v):
+        end = self.length + k.shape[1]
+        if end >= self.shape.context_length:
+            self.slab[:, layer] = np.roll(self.slab[:, layer], -1, axis=2)
+        self.slab[0, layer, :, self.length : end] = k
+        self.slab[1, layer, :, self.length : end] = v
+        return self.slab[0, layer], self.slab[1, layer]
+
+# %% key="ex-fix-check" role="check" exercise="fix"
+slab_shape = ModelShape(n_layers=2, d_model=12, n_heads=3, context_length=16, vocab_size=11)
+slab_decoder = SlabDecoder(random_parameters(slab_shape, d_ff=24, seed=1), slab_shape)
+check_cache_contract(
+    slab_decoder.full_logits, slab_decoder.cached_logits, vocab_size=11, context_length=16
+)
+
+# %% [markdown] lang="en" key="ex-fix-hint-1" role="hint" exercise="fix"
+r"""
+First refusal: three tokens were read, and "15 tokens read" before them. If each prompt starts a new text, which line should have said so, and does it run for the second prompt?
+"""
+
+# %% [markdown] lang="ru" key="ex-fix-hint-1" en="3af5620f" role="hint" exercise="fix"
+r"""
+Первый отказ: прочитаны три токена, а перед ними «15 tokens read». Если каждая затравка начинает новый текст, какая строка должна была это обеспечить и выполняется ли она для второй затравки?
+"""
+
+# %% [markdown] lang="en" key="ex-fix-hint-2" role="hint" exercise="fix"
+r"""
+Second: chunks `[1, 2]` fail, one chunk does not. Print `slab_decoder.allowed(2)` right after `slab_decoder.extend([5])`. The first of the two new tokens must read the old one and itself.
+"""
+
+# %% [markdown] lang="ru" key="ex-fix-hint-2" en="fb425b9f" role="hint" exercise="fix"
+r"""
+Второй: куски `[1, 2]` дают ошибку, один кусок — нет. Напечатайте `slab_decoder.allowed(2)` сразу после `slab_decoder.extend([5])`. Первый из двух новых токенов должен читать старый и себя.
+"""
+
+# %% [markdown] lang="en" key="ex-fix-hint-3" role="hint" exercise="fix"
+r"""
+Third: only the last row of an exactly full context is wrong. The slab has 16 places, numbered from 0; a chunk that ends in place 15 has `end` = 16. Is there room for it?
+"""
+
+# %% [markdown] lang="ru" key="ex-fix-hint-3" en="44e1529c" role="hint" exercise="fix"
+r"""
+Третий: неверна только последняя строка ровно заполненного контекста. В массиве 16 мест, нумерация с нуля; у куска, который кончается на месте 15, `end` равен 16. Хватает ли ему места?
+"""
+
+# %% key="ex-fix-solution" role="solution" exercise="fix"
+class SlabDecoder(SimpleDecoder):
+    def begin(self):
+        size = (2, self.shape.n_layers, self.shape.n_heads, self.shape.context_length, 4)
+        if not hasattr(self, "slab"):
+            self.slab = np.zeros(size)
+        self.length = 0
+
+    def allowed(self, width):
+        return np.tri(width, self.shape.context_length, k=self.length, dtype=bool)
+
+    def remember(self, layer, k, v):
+        end = self.length + k.shape[1]
+        self.slab[0, layer, :, self.length : end] = k
+        self.slab[1, layer, :, self.length : end] = v
+        return self.slab[0, layer], self.slab[1, layer]
+
+# %% [markdown] lang="en" key="ex-fix-say"
+r"""
+Three clauses, three places: what came before, what a chunk may read, what a full context keeps. A test of one prompt, token by token, would have passed all three.
+"""
+
+# %% [markdown] lang="ru" key="ex-fix-say" en="72097c22"
+r"""
+Три пункта, три места: что было раньше, что может читать кусок, что хранит полный контекст. Проверка на одной затравке, по одному токену, пропустила бы все три ошибки.
+"""
+
+# %% [markdown] lang="en" key="fast-ask"
+r"""
+## 7. Stage three: fast
+
+The third telling does what the second does, in float32, and does not let the processor wait. What takes the time? For one new token every weight is fetched from memory and used once, so the arithmetic is a trifle, and everything that is *not* fetching weights is waste: allocating, copying, starting many small operations, computing in twice the width.
+"""
+
+# %% [markdown] lang="ru" key="fast-ask" en="87638f9d"
+r"""
+## 7. Третий вариант: быстро
+
+Третий рассказ делает то же, что второй, но в float32 и не заставляет процессор ждать. На что уходит время? Ради одного нового токена каждый вес читается из памяти и используется один раз, так что сама арифметика — мелочь, а всё, что *не* чтение весов, — потери: выделение памяти, копирование, множество мелких операций, вычисления с удвоенной разрядностью.
+"""
+
+# %% key="kv-cache"
+from course_lib.decoder_lm.kv_cache import KvCache
+
+# %% key="kv-cache-use"
+slab = KvCache(n_layers=2, batch=1, n_heads=4, context_length=context, d_head=16)
+rows = np.ones((1, 4, 3, 16), dtype=np.float32)
+all_keys, all_values = slab.append(0, rows, rows)
+print(all_keys.shape, np.shares_memory(all_keys, slab.keys), f"{slab.bytes()=:,}")
+print(expect_raises(RuntimeError, slab.append, 0, rows, rows))
+print(expect_raises(RuntimeError, slab.advance, 3))
+
+# %% [markdown] lang="en" key="kv-cache-say"
+r"""
+One slab, allocated once; what `append` returns are *views* of the whole history, and nothing is copied. All layers write at the same place and only `advance` moves it, once per step. Writing a layer twice, or advancing while one is missing, is an error at once and not a slightly wrong text later.
+"""
+
+# %% [markdown] lang="ru" key="kv-cache-say" en="07c834e5"
+r"""
+Память выделяется один раз; `append` возвращает *виды* на всю историю, и ничего не копируется. Все слои пишут в одно место, и сдвигает его только `advance`, один раз за шаг. Дважды записать слой или сдвинуться, когда одного слоя не хватает, — ошибка сразу, а не чуть неверный текст потом.
+"""
+
+# %% key="cached-attention-parts"
+from course_lib.decoder_lm.cached_attention import attend, softmax_in_place
+
+# %% key="cached-attention"
+from course_lib.decoder_lm.cached_attention import cached_attention
+
+# %% key="cached-attention-use"
+draw = np.random.default_rng(seed)
+q, k, v = (draw.normal(size=(1, 2, 5, 4)).astype(np.float32) for _ in range(3))
+whole = cached_attention(q, k, v)
+pieces = [cached_attention(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1]) for i in range(5)]
+print(f"{np.abs(np.concatenate(pieces, axis=2) - whole).max():.0e}")
+assert np.allclose(np.concatenate(pieces, axis=2), whole, atol=1e-6)
+
+# %% [markdown] lang="en" key="cached-attention-say"
+r"""
+Five queries at once, with the offset mask, equal five single queries without any. One new query needs no mask because of what is *in* the cache; several need it, and get it.
+"""
+
+# %% [markdown] lang="ru" key="cached-attention-say" en="6d56a78b"
+r"""
+Пять запросов сразу, со сдвинутой маской, равны пяти одиночным запросам без всякой маски. Одному новому запросу маска не нужна из-за того, что *есть* в кэше; нескольким нужна, и они её получают.
+"""
+
+# %% key="fused-qkv"
+from course_lib.decoder_lm.cached_attention import fused_qkv_decode
+
+# %% [markdown] lang="en" key="fused-say"
+r"""
+Query, key and value are three products with the same vector. With the three matrices side by side they are one product: one start instead of three. Is each such trick worth its line? We measure: the candidates run in turn, and what counts is the ratio within one run.
+"""
+
+# %% [markdown] lang="ru" key="fused-say" en="9837be1f"
+r"""
+Запрос, ключ и значение — это три произведения с одним и тем же вектором. Если поставить три матрицы рядом, произведение одно: один запуск вместо трёх. Стоит ли каждый такой приём своей строки? Измерим: кандидаты работают по очереди, а значение имеет отношение внутри одного прогона.
+"""
+
+# %% key="measured" role="folded"
+from course_lib.machine import Measured, describe_machine
+
+# %% key="measuring"
+from course_lib.machine import alternate
+
+# %% key="tricks-setup"
+wide = 768
+x32 = draw.normal(size=(1, wide)).astype(np.float32)
+joined = draw.normal(size=(wide, 3 * wide)).astype(np.float32)
+apart = [np.ascontiguousarray(part) for part in np.split(joined, 3, axis=1)]
+column_major, out = np.asfortranarray(joined), np.empty((1, 3 * wide), np.float32)
+x64, joined64 = x32.astype(np.float64), joined.astype(np.float64)
+history, new_row = np.ones((12, 1000, 64), np.float32), np.ones((12, 1, 64), np.float32)
+
+# %% key="tricks"
+candidates = {
+    "one product, x @ W": lambda: np.matmul(x32, joined, out=out),
+    "three products": lambda: [x32 @ part for part in apart],
+    "weights in columns": lambda: x32 @ column_major,
+    "float64": lambda: x64 @ joined64,
+    "join the history": lambda: np.concatenate([history, new_row], axis=1),
+    "write one row": lambda: history.__setitem__((slice(None), slice(-1, None)), new_row),
+}
+print(describe_machine())
+timed = alternate(candidates, repeats=15)
+for name, seconds in timed.items():
+    print(f"{name:20} {seconds.median / timed['one product, x @ W'].median:6.2f}  ", seconds)
+
+# %% [markdown] lang="en" key="tricks-say"
+r"""
+The first column compares each line with the first. Read it for *your* machine: float64 moves twice the bytes; joining the history copies all of it for the sake of one row. The orientation of a matrix can matter most of all, or not at all, depending on the library that NumPy was built with.
+"""
+
+# %% [markdown] lang="ru" key="tricks-say" en="0342990e"
+r"""
+Первый столбец сравнивает каждую строку с первой. Читайте его для *своего* компьютера: float64 перемещает вдвое больше байтов; сцепление истории копирует её целиком ради одной строки. Расположение матрицы в памяти может значить больше всего или не значить ничего — зависит от библиотеки, с которой собран NumPy.
+"""
+
+# %% key="fast-norm"
+from course_lib.decoder_lm.fast_pass import Norm, scaled_gelu_in_place
+
+# %% [markdown] lang="en" key="fast-norm-say"
+r"""
+The same layer norm and the same GELU, written for no allocation: each line writes into a buffer that was there before. The gain and bias of a norm are nowhere to be seen; they have been multiplied into the next matrix when the model was packed, as have $1/\sqrt{d_\text{head}}$ and GELU's one half.
+"""
+
+# %% [markdown] lang="ru" key="fast-norm-say" en="52785c7b"
+r"""
+Те же нормализация слоя и GELU, но без выделения памяти: каждая строка пишет в буфер, который уже был. Усиления и сдвига нормализации не видно: их внесли в следующую матрицу при упаковке модели, как и $1/\sqrt{d_\text{head}}$, и одну вторую из GELU.
+"""
+
+# %% key="fast-rest" role="folded"
+from course_lib.decoder_lm.batched import batched_sample
+from course_lib.decoder_lm.fast import generate_batch
+from course_lib.decoder_lm.fast_model import FastModel, prefill
+
+# %% key="fast"
+from course_lib.decoder_lm.fast import FastDecoder
+
+# %% key="fast-use"
+fast = FastDecoder(as_arrays(params, np.float32), shape)
+text = [0, *story]
+before = typed.full_logits(text)
+print(f"{np.abs(fast.full_logits(text) - before).max():.0e}")
+assert np.abs(fast.full_logits(text) - before).max() < 1e-4
+
+# %% [markdown] lang="en" key="fast-batch-ask"
+r"""
+### A batch of unequal texts, streaming
+
+Decoding fetches every weight for one token, so let it fetch them for several texts at once. Their prompts differ in length, they end at different times, and each row must be what it would have been alone. The generator hands out each token as soon as it exists.
+"""
+
+# %% [markdown] lang="ru" key="fast-batch-ask" en="d78cc0f2"
+r"""
+### Пакет неравных текстов, потоком
+
+Пошаговое декодирование читает каждый вес ради одного токена — пусть читает сразу для нескольких текстов. Затравки разной длины, кончаются тексты в разное время, и каждая строка обязана быть такой, какой была бы в одиночку. Генератор отдаёт каждый токен, как только тот готов.
+"""
+
+# %% key="fast-stream"
+prompts = [[0], [0, *fresh[0][1:4]], [0, *fresh[1][1:10]]]
+stream = fast.generate(prompts, 40, temperature=0.7, rng=np.random.default_rng(seed), eos_id=0)
+for step in stream:
+    print("" if step[1] is None else vocabulary.words[step[1]], end=" ", flush=True)
+print()
+for prompt, tokens, reason in zip(prompts, stream.tokens, stream.reasons, strict=True):
+    print(f"{reason:8}", vocabulary.decode(prompt[1:]), "|", vocabulary.decode(tokens))
+print(fast.stats, f"{fast.stats.tokens_per_weight_read:.1f}")
+
+# %% key="batching-contract" role="folded"
+from course_lib.contracts.batching import check_batching_contract
+
+# %% key="fast-contracts"
+print(check_batching_contract(
+    lambda one: fast.prefill([one])[0], fast.prefill,
+    vocab_size=len(vocabulary), context_length=context,
+))
+
+# %% [markdown] lang="en" key="fast-contracts-say"
+r"""
+The batch is held to its rows one by one: lengths from one token to the full context, equal and unequal, whatever the neighbours. Batching is where padding, positions and stop reasons go wrong together, and where nobody reads all the texts.
+"""
+
+# %% [markdown] lang="ru" key="fast-contracts-say" en="7d07cd3d"
+r"""
+Пакет сверяется со своими строками по одной: длины от одного токена до полного контекста, равные и неравные, с любыми соседями. Именно в пакетах вместе ломаются дополнение, позиции и причины остановки, и именно там никто не перечитывает все тексты.
+"""
+
+# %% [markdown] lang="en" key="ex-nucleus-statement"
+r"""
+### Exercise 5 (core). Top-p for a batch
+
+Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never come, not even when that number is exactly 0.
+"""
+
+# %% [markdown] lang="ru" key="ex-nucleus-statement" en="38eb99cd"
+r"""
+### Упражнение 5 (основное). Top-p для пакета
+
+Напишите `my_sample(logits, temperature, top_k, top_p, rng)` для логитов `[B, V]`: по одному номеру на строку, в каждой строке правило модуля 3, `None` отключает фильтр, температура 0 — жадный выбор. `rng.random()` даёт число из $[0, 1)$. Убранный токен не должен выпасть никогда, даже если это число равно в точности 0.
+"""
+
+# %% key="ex-nucleus" role="stub" exercise="nucleus"
+def my_sample(logits, temperature, top_k, top_p, rng):
+    # en: returns B ids; sort each row once, by falling logit and rising id
+    # ru: возвращает B номеров; сортируйте строку один раз: логит по убыванию, номер по возрастанию
+    raise NotImplementedError
+
+# %% key="sampler-contract" role="folded"
+from course_lib.contracts.sampler import check_sampler_contract
+
+# %% key="ex-nucleus-check" role="check" exercise="nucleus"
+check_sampler_contract(my_sample)
+
+# %% [markdown] lang="en" key="ex-nucleus-hint-1" role="hint" exercise="nucleus"
+r"""
+`np.argsort(-row, kind="stable")` gives exactly this order. After top-k take the softmax of what is left, and only then the cumulative sum for top-p.
+"""
+
+# %% [markdown] lang="ru" key="ex-nucleus-hint-1" en="6fa5d88c" role="hint" exercise="nucleus"
+r"""
+`np.argsort(-row, kind="stable")` даёт именно этот порядок. После top-k возьмите softmax по оставшимся и только потом накопленную сумму для top-p.
+"""
+
+# %% [markdown] lang="en" key="ex-nucleus-hint-2" role="hint" exercise="nucleus"
+r"""
+To draw: multiply the random number by the *last* cumulative sum (it may be 0.9999999), and take the first place whose sum is strictly above it: `np.searchsorted(mass, u, side="right")`.
+"""
+
+# %% [markdown] lang="ru" key="ex-nucleus-hint-2" en="b8a4456d" role="hint" exercise="nucleus"
+r"""
+Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0.9999999) и возьмите первое место, где сумма строго больше: `np.searchsorted(mass, u, side="right")`.
+"""
+
+# %% key="ex-nucleus-solution" role="solution" exercise="nucleus"
+def my_sample(logits, temperature, top_k, top_p, rng):
+    chosen = []
+    for row in np.asarray(logits, dtype=np.float64):
+        order = np.argsort(-row, kind="stable")
+        if temperature == 0:
+            chosen.append(int(order[0]))
+            continue
+        kept = order[:top_k]
+        shares = np.exp((row[kept] - row[kept[0]]) / temperature)
+        shares = shares / shares.sum()
+        if top_p is not None and top_p < 1:
+            count = 1 + int(np.searchsorted(np.cumsum(shares), top_p))
+            kept, shares = kept[:count], shares[:count]
+        mass = np.cumsum(shares)
+        place = np.searchsorted(mass, rng.random() * mass[-1], side="right")
+        chosen.append(int(kept[min(place, np.searchsorted(mass, mass[-1]))]))
+    return np.array(chosen)
+
+# %% key="sampler-own"
+print(str(check_sampler_contract(
+    lambda logits, temperature, top_k, top_p, rng: batched_sample(
+        logits, temperature, top_p, rng, top_k
+    )
+)).splitlines()[0])
+
+# %% [markdown] lang="en" key="theorem-ask"
+r"""
+## 8. The equality theorem, executed
+
+Five programs claim to be one model: the loops, the typed arrays, the readable cache, the fast one, and the PyTorch twin. The claim is about every logit:
+
+$$\text{full pass} \;=\; \text{prefill} + \text{decode} \;=\; \text{any chunking}.$$
+
+In float64 the difference may be $10^{-10}$, in float32 $10^{-4}$. The text fills the context exactly; the judge is the loop.
+"""
+
+# %% [markdown] lang="ru" key="theorem-ask" en="865b1116"
+r"""
+## 8. Теорема о равенстве, исполненная
+
+Пять программ утверждают, что они — одна модель: циклы, массивы с типами, понятный кэш, быстрый вариант и двойник на PyTorch. Утверждение касается каждого логита:
+
+$$\text{полный проход} \;=\; \text{предзаполнение} + \text{пошаговое декодирование} \;=\; \text{любое разбиение}.$$
+
+В float64 разность может быть до $10^{-10}$, в float32 — до $10^{-4}$. Текст заполняет контекст целиком; судья — циклы.
+"""
+
+# %% key="theorem-stages"
+full_text = fresh[2][:context]
+truth = np.array(forward(full_text, as_lists(params), shape.d_head, shape.n_layers))
+
+
+def by_typed(ids, chunks):
+    typed.reset()
+    return np.concatenate([typed.extend(piece) for piece in cut(ids, chunks)])
+
+
+def by_fast(ids, chunks):
+    first, *others = cut(ids, chunks)
+    last = fast.prefill([first])[0]
+    rows = [fast.extend([piece])[0] for piece in others]
+    return np.concatenate([fast.full_logits(first)[:-1], [last], *rows])
+
+
+def by_twin(ids, chunks):
+    remembered = twin.start()
+    rows = [twin.extend(torch.tensor([piece]), remembered)[0] for piece in cut(ids, chunks)]
+    return torch.cat(rows).numpy()
+
+
+def cut(ids, chunks):
+    ends = np.cumsum(chunks).tolist()
+    return [ids[end - width : end] for width, end in zip(chunks, ends, strict=True)]
+
+# %% key="theorem"
+stages = {
+    "typed": (by_typed, 1e-10),
+    "simple": (simple.cached_logits, 1e-10),
+    "twin": (by_twin, 1e-10),
+    "fast": (by_fast, 1e-4),
+}
+chunkings = {"[n]": [48], "[1]*n": [1] * 48, "[40, 5, 3]": [40, 5, 3], "[3, 2, 4, ...]": [3, 2, 4] * 5 + [3]}
+for name, (cached, allowed_error) in stages.items():
+    errors = [np.abs(cached(full_text, cuts) - truth).max() for cuts in chunkings.values()]
+    print(f"{name:7}", *(f"{error:.0e}" for error in errors))
+    assert max(errors) < allowed_error
+
+# %% [markdown] lang="en" key="theorem-again"
+r"""
+Now two prompts through one decoder, A, B, and A again: a cache that remembers too much would answer A differently the second time. And one token beyond the context must be refused, by each stage, before anything changes.
+"""
+
+# %% [markdown] lang="ru" key="theorem-again" en="ddb7d91a"
+r"""
+Теперь две затравки через один декодировщик — A, B и снова A: кэш, который помнит лишнее, ответил бы на A во второй раз иначе. А один токен сверх контекста обязан отвергнуть каждый вариант, прежде чем что-то изменится.
+"""
+
+# %% key="theorem-again-use"
+a, b = fresh[3][:20], fresh[4][:33]
+for name, (cached, _) in stages.items():
+    answers = [cached(ids, [len(ids)]) for ids in (a, b, a)]
+    assert np.array_equal(answers[0], answers[2])
+    cached(full_text, [context])
+for refuses in (typed.extend, simple.extend, lambda ids: fast.decode_step(ids)):
+    print(expect_raises(ContextOverflow, refuses, [0]))
+
+# %% [markdown] lang="en" key="theorem-text"
+r"""
+Equal logits give equal texts; the reverse is not true, as section 6 showed. The contract of the cache, which knows none of our stages, comes to the same verdict on all of them.
+"""
+
+# %% [markdown] lang="ru" key="theorem-text" en="79af57cd"
+r"""
+Из равных логитов следуют равные тексты; обратное неверно, как показал раздел 6. Контракт кэша, который ни об одном из наших вариантов не знает, выносит всем тот же приговор.
+"""
+
+# %% key="theorem-contracts"
+one_text = {"vocab_size": len(vocabulary), "context_length": context}
+full_passes = {
+    "typed": typed.full_logits,
+    "simple": simple.full_logits,
+    "twin": lambda ids: twin(torch.tensor([ids]))[0].detach().numpy(),
+    "fast": fast.full_logits,
+}
+for name, full_pass in full_passes.items():
+    report = check_cache_contract(full_pass, stages[name][0], **one_text)
+    print(f"{name:7}", str(report).splitlines()[0])
+
+# %% [markdown] lang="en" key="cost-ask"
+r"""
+## 9. What it costs
+
+### Counting
+
+The product of an $m \times k$ and a $k \times n$ matrix takes $mkn$ multiplications and as many additions: $2mkn$ floating-point operations, *FLOPs*. All else in the model is small beside it. So the cost of a pass can be written as a formula, and, better, *counted*: run the model of section 2 on numbers that keep count.
+"""
+
+# %% [markdown] lang="ru" key="cost-ask" en="113fbab4"
+r"""
+## 9. Сколько это стоит
+
+### Подсчёт
+
+Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (FLOP). Всё остальное в модели рядом с ними мало. Поэтому стоимость прохода можно записать формулой, а лучше — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
+"""
+
+# %% key="flops-terms" role="folded"
+from course_lib.flops import FlopCount
+
+# %% key="flops-formula"
+from course_lib.flops import forward_flops, generation_flops
+
+# %% key="flops-counters" role="folded"
+from course_lib.flops import ProductTally, counted_arrays, counted_lists
+
+# %% key="flops-counted"
+tally = ProductTally()
+generate([3, 1], counted_lists(reference["parameters"], tally), 2, 2, 6, 0.0, None)
+naive = generation_flops(tiny, d_ff=8, prompt_tokens=2, new_tokens=6, cached=False)
+print(f"{tally.flops().total=:,} {naive.total=:,}")
+assert tally.flops() == naive and naive.total == reference["flops"][0]["naive"]
+
+# %% key="flops-counted-cached"
+tally, counting = ProductTally(), SimpleDecoder(as_arrays(reference["parameters"], np.float64), tiny)
+counting.params = counted_arrays(counting.params, tally)
+counting.cached_logits(greedy["token_ids"][:-1], [1] * 7)
+with_cache = generation_flops(tiny, d_ff=8, prompt_tokens=2, new_tokens=6, cached=True)
+print(f"{tally.flops().total=:,} {with_cache.total=:,}")
+assert tally.flops() == with_cache and with_cache.total == reference["flops"][0]["cached"]
+
+# %% [markdown] lang="en" key="flops-say"
+r"""
+Equal to the last operation, in loops without a cache and in arrays with one. Without a cache, each new token costs a pass over all that came before; with it, all of them together cost *one* pass over the text.
+"""
+
+# %% [markdown] lang="ru" key="flops-say" en="a298c75b"
+r"""
+Совпало до последней операции: и в циклах без кэша, и в массивах с кэшем. Без кэша каждый новый токен стоит прохода по всему, что было раньше; с кэшем все вместе стоят *одного* прохода по тексту.
+"""
+
+# %% [markdown] lang="en" key="growth-ask"
+r"""
+### How it grows
+
+"With a cache, cubic becomes quadratic" is true of one term. *Attention* falls from $n^3$ to $n^2$, the *linear layers* from $n^2$ to $n$, and which of them you see depends on $n / d_\text{model}$. Count for width 64, on log-log axes, where a power is a straight line and its exponent the slope.
+"""
+
+# %% [markdown] lang="ru" key="growth-ask" en="a4baa4e6"
+r"""
+### Как это растёт
+
+«С кэшем кубический рост становится квадратичным» — верно для одного слагаемого. *Внимание* падает с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, и что из этого увидите вы, зависит от $n / d_\text{model}$. Посчитаем для ширины 64 в двойном логарифмическом масштабе, где степень — прямая, а показатель — её наклон.
+"""
+
+# %% key="growth-parts" role="folded"
+from course_lib.growth import Slope, fit_slope, local_slopes
+from course_lib.plots.growth import draw_growth
+
+# %% key="growth-counted"
+wide_shape = ModelShape(n_layers=2, d_model=64, n_heads=4, context_length=512, vocab_size=256)
+lengths, far = [32, 64, 128, 256, 512], [8_192, 16_384]
+flops, slopes = {}, {}
+for cached in (False, True):
+    cost = lambda n: generation_flops(wide_shape, 256, 1, n, cached=cached).total / 1e6
+    flops[cached] = [cost(n) for n in lengths]
+    slopes[cached] = fit_slope(lengths, flops[cached])
+    at_far = local_slopes(far, [cost(n) for n in far])[0]
+    print(f"{cached=!s:5} {slopes[cached]=!s} {at_far=:.2f}")
+
+# %% lang="en" key="growth-figure"
+figure = draw_growth(
+    lengths,
+    {"without a cache": flops[False], "with a cache": flops[True]},
+    slopes=[slopes[False].slope, slopes[True].slope],
+    slope_labels=[f"slope {slopes[cached]}" for cached in (False, True)],
+    title="Operations to write n tokens, width 64",
+    x_label="n, tokens",
+    y_label="MFLOP, counted",
+)
+show_figure(
+    figure,
+    name="growth",
+    alt="Counted operations for writing 32 to 512 tokens on log-log axes. Without a cache the "
+    "points rise with a slope of about 2.1, with a cache with about 1.1; at 512 tokens the two "
+    "are more than a hundred times apart.",
+)
+
+# %% lang="ru" key="growth-figure" en="0636a69f"
+figure = draw_growth(
+    lengths,
+    {"без кэша": flops[False], "с кэшем": flops[True]},
+    slopes=[slopes[False].slope, slopes[True].slope],
+    slope_labels=[f"наклон {slopes[cached]}" for cached in (False, True)],
+    title="Операции, чтобы написать n токенов, ширина 64",
+    x_label="n, токенов",
+    y_label="MFLOP, посчитано",
+)
+show_figure(
+    figure,
+    name="growth",
+    alt="Посчитанные операции для 32–512 токенов в двойном логарифмическом масштабе. Без кэша "
+    "точки растут с наклоном около 2,1, с кэшем — около 1,1; при 512 токенах они различаются "
+    "более чем в сто раз.",
+)
+
+# %% [markdown] lang="en" key="growth-say"
+r"""
+The slopes are near 2 and 1, not 3 and 2: at these lengths the linear layers dominate. Only at 16 thousand tokens, 256 times the width, do they come near 3 and 2. The error is small because the points nearly lie on a line; it does not promise that the line goes on. And the clock?
+"""
+
+# %% [markdown] lang="ru" key="growth-say" en="1d30c93f"
+r"""
+Наклоны близки к 2 и 1, а не к 3 и 2: при таких длинах преобладают линейные слои. Только при 16 тысячах токенов, то есть при длине в 256 раз больше ширины, они подходят к 3 и 2. Погрешность мала, потому что точки почти лежат на прямой; она не обещает, что прямая продолжится. А что скажут часы?
+"""
+
+# %% key="growth-measured"
+slow = SimpleDecoder(as_arrays(random_parameters(wide_shape, 256, seed), np.float32), wide_shape)
+walls = {False: [], True: []}
+clocked = [16, 32, 64, 128]
+for n in clocked:
+    seconds = alternate(
+        {
+            "naive": lambda: greedy_tokens_anew(slow, [0], n),
+            "cached": lambda: greedy_tokens(slow, [0], n),
+        },
+        repeats=3,
+    )
+    walls[False].append(seconds["naive"].median)
+    walls[True].append(seconds["cached"].median)
+    print(n, *(f"{name}: {each}" for name, each in seconds.items()))
+print(describe_machine(), *(fit_slope(clocked, each) for each in walls.values()), sep="\n")
+
+# %% [markdown] lang="en" key="growth-measured-say"
+r"""
+Measured slopes are smaller still: a step of a small model costs mostly the *starting* of its hundred small operations, which does not grow with $n$. Counting tells you what must happen in the end; the clock tells you what happens here. Both are true, and neither replaces the other.
+"""
+
+# %% [markdown] lang="ru" key="growth-measured-say" en="e338ab72"
+r"""
+Измеренные наклоны ещё меньше: шаг маленькой модели стоит в основном *запуска* сотни мелких операций, а он от $n$ не зависит. Подсчёт говорит, что будет в конце концов; часы — что происходит здесь. Верно и то и другое, и одно другого не заменяет.
+"""
+
+# %% [markdown] lang="en" key="roofline-ask"
+r"""
+### The roof over your machine
+
+Two numbers describe a machine: how many bytes a second it reads, and how many operations a second it computes. Work has one number, its *arithmetic intensity*: operations per byte read. Below the balance of the two, memory limits; above, arithmetic does. First the formula that leaves out the cache.
+"""
+
+# %% [markdown] lang="ru" key="roofline-ask" en="00cf7853"
+r"""
+### Крыша над вашим компьютером
+
+Компьютер описывают два числа: сколько байтов в секунду он читает и сколько операций в секунду выполняет. У работы число одно — *арифметическая интенсивность*, операций на прочитанный байт. Ниже точки равновесия ограничивает память, выше — вычисления. Сначала формула, в которой кэша нет.
+"""
+
+# %% key="intensity"
+from course_lib.decoder_lm.fast import arithmetic_intensity
+
+# %% key="roofline-parts" role="folded"
+from course_lib.flops import PassBytes, decode_step_flops, pass_bytes
+from course_lib.machine import gemm_rate, read_bandwidth
+from course_lib.plots.roofline import draw_roofline
+from course_lib.roofline import Roofline, balance_batch
+
+# %% key="intensity-use"
+for batch in (1, 8, 64):
+    step_flops = decode_step_flops(gpt2_small, 3072, batch, length=1_000).total
+    step_bytes = pass_bytes(gpt2_small, 3072, batch, length=1_000).total
+    simple_answer = arithmetic_intensity(124_439_808, batch, bytes_per_parameter=4)
+    print(f"{batch=:2} {simple_answer=:4.1f} {step_flops / step_bytes=:.2f}")
+
+# %% [markdown] lang="en" key="intensity-say"
+r"""
+A batch multiplies the intensity, until the cache counts: each text brings its own, which nobody shares. With a thousand tokens behind every text, 64 texts reach a fraction of what the one-line formula promises. Now one machine as an example, with 34 GB/s and 240 GFLOP/s, and where GPT-2 small lands on it.
+"""
+
+# %% [markdown] lang="ru" key="intensity-say" en="a938fe30"
+r"""
+Пакет умножает интенсивность, пока не вмешается кэш: у каждого текста он свой, и делить его не с кем. Когда за каждым текстом стоит тысяча токенов, 64 текста достигают лишь части того, что обещает формула в одну строку. Теперь машина для примера — 34 ГБ/с и 240 GFLOP/с — и место GPT-2 small на ней.
+"""
+
+# %% lang="en" key="roofline-figure"
+example = Roofline(bandwidth=34.0, peak=240.0)
+points = {"decode, batch": [], "prefill, tokens": []}
+for batch in (1, 4, 16, 64):
+    work = decode_step_flops(gpt2_small, 3072, batch, 128).total
+    intensity = work / pass_bytes(gpt2_small, 3072, batch, 128).total
+    points["decode, batch"].append((str(batch), intensity, example.attainable(intensity)))
+for tokens in (128, 1024):
+    intensity = forward_flops(gpt2_small, 3072, tokens).total
+    intensity /= pass_bytes(gpt2_small, 3072, 1, tokens).total
+    points["prefill, tokens"].append((str(tokens), intensity, example.attainable(intensity)))
+figure = draw_roofline(
+    34.0,
+    240.0,
+    points,
+    title="GPT-2 small in float32 on an example machine",
+    x_label="FLOP per byte",
+    y_label="GFLOP/s",
+    legend=["what the machine allows", "balance"],
+)
+show_figure(
+    figure,
+    name="roofline",
+    alt="A roofline for 34 GB/s and 240 GFLOP/s, balance near 7 FLOP per byte. Decoding with "
+    "batch 1 and 4 lies on the slope, limited by memory; batch 16 is near the corner; prefill of "
+    "128 and 1024 tokens lies under the flat roof, limited by arithmetic.",
+)
+
+# %% lang="ru" key="roofline-figure" en="1d7bedad"
+example = Roofline(bandwidth=34.0, peak=240.0)
+points = {"декодирование, пакет": [], "предзаполнение, токенов": []}
+for batch in (1, 4, 16, 64):
+    work = decode_step_flops(gpt2_small, 3072, batch, 128).total
+    intensity = work / pass_bytes(gpt2_small, 3072, batch, 128).total
+    points["декодирование, пакет"].append((str(batch), intensity, example.attainable(intensity)))
+for tokens in (128, 1024):
+    intensity = forward_flops(gpt2_small, 3072, tokens).total
+    intensity /= pass_bytes(gpt2_small, 3072, 1, tokens).total
+    points["предзаполнение, токенов"].append((str(tokens), intensity, example.attainable(intensity)))
+figure = draw_roofline(
+    34.0,
+    240.0,
+    points,
+    title="GPT-2 small в float32 на машине для примера",
+    x_label="FLOP на байт",
+    y_label="GFLOP/с",
+    legend=["что позволяет машина", "равновесие"],
+)
+show_figure(
+    figure,
+    name="roofline",
+    alt="Крыша для 34 ГБ/с и 240 GFLOP/с, равновесие около 7 FLOP на байт. Декодирование с пакетом "
+    "1 и 4 лежит на склоне — ограничено памятью; пакет 16 — у излома; предзаполнение 128 и 1024 "
+    "токенов — под плоской крышей, ограничено вычислениями.",
+)
+
+# %% [markdown] lang="en" key="roofline-own-ask"
+r"""
+And your machine? The next cell measures both its numbers, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows.
+"""
+
+# %% [markdown] lang="ru" key="roofline-own-ask" en="19616cb3"
+r"""
+А ваш компьютер? Следующая ячейка измеряет оба его числа, затем по-настоящему выполняет шаги декодирования и предзаполнение модели со случайными весами и ставит каждую точку туда, где она оказалась. Печатаются токены в секунду и `bound` — предел, который оставляет крыша.
+"""
+
+# %% key="roofline-own"
+medium = ModelShape(n_layers=6, d_model=384, n_heads=6, context_length=256, vocab_size=4096)
+runner = FastDecoder(as_arrays(random_parameters(medium, 1536, seed), np.float32), medium)
+bandwidth, peak = read_bandwidth(repeats=5), gemm_rate(repeats=5)
+mine = Roofline(bandwidth.median, peak.median)
+print(describe_machine(), f"GB/s: {bandwidth}", f"GFLOP/s: {peak}", sep="\n")
+landed = {"decode": [], "prefill": []}
+for batch in (1, 8, 32):
+    runner.prefill([[1] * 64] * batch)
+    took = alternate({"step": lambda: runner.decode_step([1] * batch)}, repeats=9)["step"]
+    work = decode_step_flops(medium, 1536, batch, 70).total
+    moved = pass_bytes(medium, 1536, batch, 70).total
+    landed["decode"].append((str(batch), work / moved, work / took.median / 1e9))
+    bound = batch / mine.least_seconds(work, moved)
+    print(f"{batch=:2} {took.rate(batch)!s} {bound=:,.0f}")
+took = alternate({"read": lambda: runner.prefill([[1] * 128])}, repeats=5)["read"]
+work = forward_flops(medium, 1536, 128).total
+moved = pass_bytes(medium, 1536, 1, 128).total
+landed["prefill"].append(("128", work / moved, work / took.median / 1e9))
+
+# %% lang="en" key="roofline-own-figure"
+figure = draw_roofline(
+    mine.bandwidth,
+    mine.peak,
+    {"decode, batch": landed["decode"], "prefill, tokens": landed["prefill"]},
+    title="Your machine, as measured just now",
+    x_label="FLOP per byte",
+    y_label="GFLOP/s",
+    legend=["what the machine allows", "balance"],
+)
+show_figure(
+    figure,
+    name=None,
+    alt="The measured roofline of this machine with the measured points of decoding and prefill; "
+    "the numbers are printed above.",
+)
+
+# %% lang="ru" key="roofline-own-figure" en="13389838"
+figure = draw_roofline(
+    mine.bandwidth,
+    mine.peak,
+    {"декодирование, пакет": landed["decode"], "предзаполнение, токенов": landed["prefill"]},
+    title="Ваш компьютер, измерено только что",
+    x_label="FLOP на байт",
+    y_label="GFLOP/с",
+    legend=["что позволяет машина", "равновесие"],
+)
+show_figure(
+    figure,
+    name=None,
+    alt="Измеренная крыша этого компьютера и измеренные точки декодирования и предзаполнения; "
+    "сами числа напечатаны выше.",
+)
+
+# %% [markdown] lang="en" key="roofline-own-say"
+r"""
+Decoding one text sits on the slope, near what memory allows; a larger batch climbs it; prefill is up under the flat roof. A point above the slope is no miracle: a model this small partly stays in the processor's cache, and the slope was measured on main memory. Below the roof is what the program wastes.
+"""
+
+# %% [markdown] lang="ru" key="roofline-own-say" en="bb1113aa"
+r"""
+Декодирование одного текста лежит на склоне, близко к пределу памяти; пакет побольше поднимается по нему; предзаполнение — вверху, под плоской крышей. Точка выше склона — не чудо: такая маленькая модель частью остаётся в кэше процессора, а склон измерен по основной памяти. Всё, что ниже крыши, теряет сама программа.
+"""
+
+# %% [markdown] lang="en" key="cache-size-ask"
+r"""
+### When the cache outgrows the weights
+
+Batch makes the weights cheap, and makes the cache expensive. For real models at two bytes a number: how many tokens, over all texts of a batch, until the cache is as large as the model itself?
+"""
+
+# %% [markdown] lang="ru" key="cache-size-ask" en="75e14861"
+r"""
+### Когда кэш перерастает веса
+
+Пакет удешевляет веса, но удорожает кэш. Возьмём настоящие модели при двух байтах на число: при скольких токенах, считая по всем текстам пакета, кэш становится таким же большим, как сама модель?
+"""
+
+# %% key="cache-size-parts" role="folded"
+from course_lib.flops import cache_break_even
+from course_lib.plots.cache_growth import draw_cache_growth
+
+# %% key="cache-size"
+billions = {"GPT-2 small": (12, 768, 0.124), "GPT-2 XL": (48, 1600, 1.558), "Llama 2 7B": (32, 4096, 6.738)}
+memory = {}
+for name, (n_layers, d_model, parameters) in billions.items():
+    per_token = 2 * n_layers * d_model * 2 / 1e9
+    memory[name] = (per_token, 2 * parameters)
+    print(f"{name:12} {2 * parameters=:6.2f} {2 * parameters / per_token=:8,.0f}")
+print(f"{cache_break_even(gpt2_small, 3072, tied=True)=:,.0f} {6 * 768 + 50257 // 24=:,}")
+
+# %% lang="en" key="cache-size-figure"
+figure = draw_cache_growth(
+    [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000],
+    memory,
+    title="Memory of the cache, two bytes a number",
+    x_label="batch × tokens",
+    y_label="GB",
+    legend=["memory of the weights", "equal"],
+)
+show_figure(
+    figure,
+    name="cache-growth",
+    alt="Cache memory against batch times tokens for three models on log-log axes, each a straight "
+    "line, with its weights as a dotted level. The lines meet their levels near 7, 10 and 26 "
+    "thousand tokens.",
+)
+
+# %% lang="ru" key="cache-size-figure" en="fc71b29a"
+figure = draw_cache_growth(
+    [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000],
+    memory,
+    title="Память кэша, два байта на число",
+    x_label="пакет × токены",
+    y_label="ГБ",
+    legend=["память весов", "поровну"],
+)
+show_figure(
+    figure,
+    name="cache-growth",
+    alt="Память кэша в зависимости от произведения пакета на число токенов для трёх моделей, двойной "
+    "логарифмический масштаб: три прямые, веса — пунктирные уровни. Прямые доходят до своих "
+    "уровней примерно при 7, 10 и 26 тысячах токенов.",
+)
+
+# %% [markdown] lang="en" key="cache-size-say"
+r"""
+About seven thousand tokens for GPT-2 small: seven full contexts, a small batch. The last line is the count and the rule of thumb $6\,d_\text{model} + V / (2\,n_\text{layers})$, which forgets biases and positions. This is why servers run out of memory by *users*, not by models.
+"""
+
+# %% [markdown] lang="ru" key="cache-size-say" en="9d0201ac"
+r"""
+Около семи тысяч токенов для GPT-2 small: семь полных контекстов, небольшой пакет. В последней строке — точный подсчёт и правило $6\,d_\text{model} + V / (2\,n_\text{layers})$, которое не учитывает сдвиги и позиции. Вот почему память серверов съедают не модели, а *пользователи*.
+"""
+
+# %% [markdown] lang="en" key="ex-balance-statement"
+r"""
+### Exercise 6 (stretch). Where decoding stops waiting for memory
+
+A step reads the weights once, and one cache for each text; each text brings its own operations. From which batch on does arithmetic take at least as long as reading? Bandwidth in bytes/s, peak in FLOP/s; the answer need not be a whole number, and it is `math.inf` if no batch is large enough.
+"""
+
+# %% [markdown] lang="ru" key="ex-balance-statement" en="5fad0c6b"
+r"""
+### Упражнение 6 (посложнее). Где декодирование перестаёт ждать память
+
+Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит свои операции. С какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах/с, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
+"""
+
+# %% key="ex-balance" role="stub" exercise="balance"
+def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
+    # en: row_flops, row_cache_bytes: of one text in one step
+    # ru: row_flops, row_cache_bytes — у одного текста за один шаг
+    raise NotImplementedError
+
+# %% key="examples-check" role="folded"
+from course_lib.mistakes.examples import check_examples
+
+# %% key="ex-balance-check" role="check" exercise="balance"
+names = ("bandwidth", "peak", "weight_bytes", "row_flops", "row_cache_bytes")
+machines = {
+    "gpt2-small": ((34e9, 240e9, 498e6, 249e6, 0.0), 14.117647),
+    "gpt2-small, 100 tokens": ((34e9, 240e9, 498e6, 249e6, 7_372_800), 17.848055),
+    "gpt2-small, 1000 tokens": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
+    "7B on a large GPU": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
+}
+check_examples(
+    my_balance_batch,
+    {name: (dict(zip(names, numbers, strict=True)), n) for name, (numbers, n) in machines.items()},
+)
+
+# %% [markdown] lang="en" key="ex-balance-hint-1" role="hint" exercise="balance"
+r"""
+Write both times as functions of the batch $B$ and set them equal: one is $B \cdot a$, the other $w + B \cdot c$.
+"""
+
+# %% [markdown] lang="ru" key="ex-balance-hint-1" en="81660361" role="hint" exercise="balance"
+r"""
+Запишите оба времени как функции пакета $B$ и приравняйте: одно — $B \cdot a$, другое — $w + B \cdot c$.
+"""
+
+# %% [markdown] lang="en" key="ex-balance-hint-2" role="hint" exercise="balance"
+r"""
+$B = w / (a - c)$. When is there no such $B$?
+"""
+
+# %% [markdown] lang="ru" key="ex-balance-hint-2" en="cbf04269" role="hint" exercise="balance"
+r"""
+$B = w / (a - c)$. Когда такого $B$ нет?
+"""
+
+# %% key="ex-balance-solution" role="solution" exercise="balance"
+def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
+    spare = row_flops / peak - row_cache_bytes / bandwidth
+    return weight_bytes / bandwidth / spare if spare > 0 else math.inf
+
+# %% [markdown] lang="en" key="balance-say"
+r"""
+"Hundreds" is the number of a large GPU with short texts. On a processor, decoding in float32 turns compute-bound at a dozen or two; with a thousand tokens behind every text it never does, because then even one text's cache takes longer to read than its arithmetic takes.
+"""
+
+# %% [markdown] lang="ru" key="balance-say" en="4de81e6d"
+r"""
+«Сотни» — это число для большой видеокарты и коротких текстов. На обычном процессоре декодирование в float32 упирается в вычисления уже при десятке-другом; а если за каждым текстом тысяча токенов — никогда, потому что чтение кэша даже одного текста дольше его вычислений.
+"""
+
+# %% [markdown] lang="en" key="weights-ask"
+r"""
+## 10. Real weights
+
+Trained models travel as files. The public format for them, *safetensors*, is refreshingly plain: eight bytes with the length of a header, the header in JSON, then the numbers. Nothing in it can be executed, which is not true of the older *pickle* files. Let us write one: our model, under the names that GPT-2 was published with.
+"""
+
+# %% [markdown] lang="ru" key="weights-ask" en="6e377d6f"
+r"""
+## 10. Настоящие веса
+
+Обученные модели путешествуют в файлах. Общепринятый формат, *safetensors*, на удивление прост: восемь байтов с длиной заголовка, заголовок в JSON, потом числа. В нём нечего исполнить — в отличие от старых файлов *pickle*. Запишем такой файл: наша модель под теми именами, с которыми опубликована GPT-2.
+"""
+
+# %% key="save-names"
+def gpt2_names(params: dict) -> dict[str, np.ndarray]:
+    tensors = {"wte.weight": params["token_embedding"], "wpe.weight": params["position_embedding"]}
+    ours = "ln1_gain ln1_bias wo bo ln2_gain ln2_bias w1 b1 w2 b2".split()
+    theirs = "ln_1.weight ln_1.bias attn.c_proj.weight attn.c_proj.bias ln_2.weight ln_2.bias"
+    theirs = [*theirs.split(), "mlp.c_fc.weight", "mlp.c_fc.bias", "mlp.c_proj.weight", "mlp.c_proj.bias"]
+    for layer, p in enumerate(params["blocks"]):
+        tensors |= {f"h.{layer}.{new}": p[old] for old, new in zip(ours, theirs, strict=True)}
+        joined = np.concatenate([p["wq"], p["wk"], p["wv"]], axis=1)
+        tensors[f"h.{layer}.attn.c_attn.weight"] = joined
+        tensors[f"h.{layer}.attn.c_attn.bias"] = np.concatenate([p["bq"], p["bk"], p["bv"]])
+    tensors |= {"ln_f.weight": params["final_gain"], "ln_f.bias": params["final_bias"]}
+    return tensors | {"lm_head.weight": params["unembedding"].T}
+
+# %% key="save-file"
+def save_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    header, numbers = {}, b""
+    for name, array in tensors.items():
+        raw = np.ascontiguousarray(array, dtype="<f4").tobytes()
+        place = [len(numbers), len(numbers) + len(raw)]
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": place}
+        numbers += raw
+    described = json.dumps(header).encode()
+    path.write_bytes(len(described).to_bytes(8, "little") + described + numbers)
+
+
+folder = Path(tempfile.mkdtemp()) / "tales"
+folder.mkdir()
+save_safetensors(folder / "model.safetensors", gpt2_names(params))
+config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_inner": 128}
+config |= {"n_positions": context, "vocab_size": len(vocabulary), "tie_word_embeddings": False}
+config["activation_function"] = "gelu_new"
+(folder / "config.json").write_text(json.dumps(config))
+print(f"{(folder / 'model.safetensors').stat().st_size=:,}")
+
+# %% [markdown] lang="en" key="load-ask"
+r"""
+Reading is the harder half, because a file can be anything: cut off in the middle, made for other sizes, in sixteen bits, or hostile. The reader checks all of it before it hands out a number, and then *maps* the file: the arrays are views of it, and memory is touched only where numbers are used.
+"""
+
+# %% [markdown] lang="ru" key="load-ask" en="24390d24"
+r"""
+Читать труднее, ведь файл может оказаться каким угодно: оборванным на середине, от модели других размеров, в шестнадцати битах, злонамеренным. Читающий код проверяет всё это, прежде чем отдать хоть одно число, а затем *отображает* файл в память: массивы — виды на него, и память затрагивается только там, где числа нужны.
+"""
+
+# %% key="load-file" role="folded"
+from course_lib.decoder_lm.safetensors_file import SafetensorsFile
+from course_lib.decoder_lm.weights import load_gpt2_shape
+
+# %% key="load-gpt2"
+from course_lib.decoder_lm.weights import load_gpt2
+
+# %% key="load-use"
+loaded = FastDecoder(load_gpt2(folder), load_gpt2_shape(folder))
+gap = np.abs(loaded.full_logits(text) - fast.full_logits(text)).max()
+print(f"{gap:.0e}")
+assert gap < 1e-4
+whole_file = (folder / "model.safetensors").read_bytes()
+(folder / "model.safetensors").write_bytes(whole_file[:-4])
+print(expect_raises(ValueError, load_gpt2, folder))
+(folder / "model.safetensors").write_bytes(whole_file)
+
+# %% [markdown] lang="en" key="load-say"
+r"""
+The same model, from a file; four bytes fewer, and it is refused. (The tests of the course do this with checkpoints made by the `transformers` library, up to GPT-2 small's true size: logits agree to $10^{-4}$, greedy texts word for word.)
+"""
+
+# %% [markdown] lang="ru" key="load-say" en="8f07264f"
+r"""
+Та же модель, но из файла; на четыре байта меньше — и файл отвергнут. (Тесты курса делают это с контрольными точками, созданными библиотекой `transformers`, вплоть до настоящего размера GPT-2 small: логиты совпадают до $10^{-4}$, жадные тексты — слово в слово.)
+"""
+
+# %% [markdown] lang="en" key="speak-real-ask"
+r"""
+### Let it speak
+
+With internet you can give the same code the real GPT-2 (0.5 GB). Fetch four files from `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` and `merges.txt`, for example by `hf download openai-community/gpt2 --local-dir gpt2`; name the folder in the parameters cell and run the notebook again. Without it, the tale-teller goes on.
+"""
+
+# %% [markdown] lang="ru" key="speak-real-ask" en="a6f78d4f"
+r"""
+### Пусть говорит
+
+Если есть интернет, дайте тому же коду настоящую GPT-2 (0,5 ГБ). Возьмите четыре файла из `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` и `merges.txt` — например, командой `hf download openai-community/gpt2 --local-dir gpt2`, — впишите папку в ячейку параметров и запустите блокнот ещё раз. Без них продолжит сказочник.
+"""
+
+# %% key="speak-real"
+source = Path(gpt2_folder) if gpt2_folder else folder
+encode, beginning = (lambda words: [0, *vocabulary.encode(words)]), vocabulary.decode(story[:5])
+decode = lambda token_ids: vocabulary.decode(token_ids[1:])
+if gpt2_folder:
+    from tokenizers import ByteLevelBPETokenizer
+
+    files = (str(source / name) for name in ("vocab.json", "merges.txt"))
+    tokenizer = ByteLevelBPETokenizer(*files)
+    encode, decode = (lambda words: tokenizer.encode(words).ids), tokenizer.decode
+    beginning = "The sun went down, and the moon"
+speaker = FastDecoder(load_gpt2(source), load_gpt2_shape(source))
+ids_so_far, shown = encode(beginning), ""
+draw_words = np.random.default_rng(seed)
+for (token,) in speaker.generate([ids_so_far], 40, temperature=0.7, top_p=0.9, rng=draw_words):
+    ids_so_far.append(token)
+    print(decode(ids_so_far)[len(shown) :], end="", flush=True)
+    shown = decode(ids_so_far)
+print("\n", speaker.stats)
+
+# %% [markdown] lang="en" key="speak-real-say"
+r"""
+Word by word, as each is chosen. Nothing in the code knows how large the model is. What took its authors months is a file of numbers; what you wrote is all the program there is.
+"""
+
+# %% [markdown] lang="ru" key="speak-real-say" en="e7b5654f"
+r"""
+Слово за словом, по мере выбора. Ничто в коде не знает, велика ли модель. То, на что у её авторов ушли месяцы, — это файл с числами; то, что написали вы, — вся программа, какая есть.
+"""
+
+# %% [markdown] lang="en" key="families"
+r"""
+## 11. Other ways to own a likelihood
+
+The chain rule gives this family its exact likelihood, and its sequential generation. Others pay elsewhere. A **variational autoencoder** generates in one pass, but knows only a *lower bound* of its likelihood. A **normalizing flow** knows it exactly, because each layer must be invertible with a computable determinant. A **diffusion model** obtains it by integrating an ordinary differential equation, as exactly as its solver and its estimate of a divergence allow.
+"""
+
+# %% [markdown] lang="ru" key="families" en="c9c89c71"
+r"""
+## 11. Иные способы иметь правдоподобие
+
+Цепное правило даёт этому семейству точное правдоподобие — и последовательную генерацию. Другие платят иначе. **Вариационный автокодировщик** порождает за один проход, но знает лишь *нижнюю границу* правдоподобия. **Нормализующий поток** знает его точно, потому что каждый слой обязан быть обратимым, с вычислимым определителем. **Диффузионная модель** получает его, интегрируя обыкновенное дифференциальное уравнение, — настолько точно, насколько позволяют решатель и оценка дивергенции.
+"""
+
+# %% [markdown] lang="en" key="families-say"
+r"""
+So "exact" is worth a second look whenever two models are compared by likelihood: a bound, an estimate and a sum of logarithms are three different things. Ours is the sum; section 2 showed that it stays one even when it is five hundred nats.
+"""
+
+# %% [markdown] lang="ru" key="families-say" en="01120814"
+r"""
+Поэтому, когда две модели сравнивают по правдоподобию, слово «точное» стоит перечитать: граница, оценка и сумма логарифмов — три разные вещи. У нас сумма, и раздел 2 показал, что она остаётся собой даже при пятистах натах.
+"""
+
+# %% [markdown] lang="en" key="recap-ask"
+r"""
+## 12. What you have checked
+
+The last cell holds the likelihood, the sampler and the generation of this module to the contracts once more. Put your own functions in, and run it again.
+"""
+
+# %% [markdown] lang="ru" key="recap-ask" en="4c76225c"
+r"""
+## 12. Что вы проверили
+
+Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер и генерацию этого модуля. Подставьте собственные функции и запустите её снова.
+"""
+
+# %% key="recap-parts" role="folded"
+from course_lib.contracts.log_likelihood import check_log_likelihood_contract
+from course_lib.contracts.perplexity import check_perplexity_contract
+
+# %% key="recap-contracts"
+def log_likelihood_of(logits, token_ids):
+    scores = stable_log_softmax(logits[:-1])
+    return math.fsum(float(row[token]) for row, token in zip(scores, token_ids[1:], strict=True))
+
+
+checks = {
+    "log-likelihood": lambda: check_log_likelihood_contract(log_likelihood_of),
+    "causal attention": lambda: check_causal_attention_contract(causal_attention),
+    "causality": lambda: check_causality_contract(twin, **sizes_of_leaky),
+    "cache": lambda: check_cache_contract(fast.full_logits, by_fast, **one_text),
+}
+for name, check in checks.items():
+    print(f"{name:17}", str(check()).splitlines()[0])
+
+# %% [markdown] lang="en" key="recap-proved"
+r"""
+**Checked here, not believed:** the chain rule adds up; one pass gives all predictions, bit for bit; a lost mask gets below the grammar's own surprise; five programs agree on every logit, however the text is cut, up to exactly the context; six cache bugs are named by one contract; FLOPs counted equal the formula; a file of numbers is the model.
+"""
+
+# %% [markdown] lang="ru" key="recap-proved" en="63a74cf1"
+r"""
+**Проверено, а не принято на веру:** цепное правило сходится; один проход даёт все предсказания, бит в бит; потерянная маска опускается ниже удивления самой грамматики; пять программ совпадают в каждом логите, как ни режь текст, вплоть до ровно заполненного контекста; шесть ошибок кэша названы одним контрактом; посчитанные операции равны формуле; файл с числами и есть модель.
+"""
+
+# %% [markdown] lang="en" key="recap-bugs"
+r"""
+**Silent bugs met on the way**
+
+| bug | what gives it away |
+|---|---|
+| probability formed and clamped | 500 nats become 20.7 |
+| GELU of the other form | logits off by more than rounding |
+| no causal mask | a loss below the floor |
+| cache: mask at the top left | a chunk after a past differs |
+| cache: no mask in later chunks | the same, by reading ahead |
+| cache: positions restart | the second chunk differs |
+| cache: not reset | prompts A, B, A |
+| cache: trimmed too early | the exactly full context |
+| cache: buffer read to its end | single tokens differ |
+| prompt shortened in silence | an answer to another question |
+| sampler's settings in the score | anomalies that come and go |
+"""
+
+# %% [markdown] lang="ru" key="recap-bugs" en="996bc9a3"
+r"""
+**Тихие ошибки, встреченные по пути**
+
+| ошибка | что её выдаёт |
+|---|---|
+| вероятность вычислена и обрезана | 500 нат превращаются в 20,7 |
+| GELU другой формы | логиты расходятся больше, чем на округление |
+| нет причинной маски | потери ниже дна |
+| кэш: маска слева вверху | кусок после прошлого отличается |
+| кэш: нет маски в следующих кусках | то же, чтением вперёд |
+| кэш: позиции начаты заново | отличается второй кусок |
+| кэш: не сброшен | затравки A, B, A |
+| кэш: обрезан слишком рано | ровно заполненный контекст |
+| кэш: буфер прочитан до конца | отличаются одиночные токены |
+| затравка укорочена молча | ответ на другой вопрос |
+| настройки сэмплирования в оценке | аномалии, которые то есть, то нет |
+"""
+
+# %% [markdown] lang="en" key="recap-terms"
+r"""
+**Terms introduced:** chain rule, log-likelihood, key-value cache, prefill, decode, context length, throughput, latency, memory-bound, compute-bound, arithmetic intensity, memory bandwidth, roofline, checkpoint, FLOP, surprise.
+"""
+
+# %% [markdown] lang="ru" key="recap-terms" en="8451b351"
+r"""
+**Введённые термины:** цепное правило, логарифмическое правдоподобие, KV-кэш, предзаполнение, пошаговое декодирование, длина контекста, пропускная способность, задержка, ограничено памятью, ограничено вычислениями, арифметическая интенсивность, пропускная способность памяти, модель «крыши» (roofline), контрольная точка, FLOP, удивление.
+"""
+
+# %% [markdown] lang="en" key="recap-next"
+r"""
+**Where it stands.** Everything that a large decoder-only model does at its core is in this notebook, small enough to be checked. What comes on top (other positions, grouped heads, eight-bit numbers, many machines) changes its cost and its reach, and each change can be held to the same contracts.
+"""
+
+# %% [markdown] lang="ru" key="recap-next" en="f1263ba5"
+r"""
+**Где мы теперь.** Всё, что большая модель «только декодировщик» делает в своей основе, есть в этом блокноте — в размере, который можно проверить. То, что добавляют сверху (другие позиции, сгруппированные головы, восьмибитные числа, много машин), меняет стоимость и размах, и каждое изменение можно проверить теми же контрактами.
+"""
