@@ -166,6 +166,14 @@ def test_old_text_uses_the_context_up():
         model.cached_logits(FIRST, [8])
 
 
+def test_a_second_prompt_that_finds_no_room_fails_its_test():
+    """In a context of 13, 8 tokens of old text and 6 new ones do not fit."""
+    shape = ModelShape(n_layers=1, d_model=8, n_heads=2, context_length=13, vocab_size=20)
+    for name, passes in (("right", True), ("cache_not_reset", False)):
+        make = partial(CACHE_BUGS.get(name, SimpleDecoder), random_parameters(shape, 8, 1), shape)
+        assert everyday_tests(make, FIRST, SECOND, 2)["second_prompt"] is passes
+
+
 def test_a_wrong_text_is_seen_by_the_text_test():
     """Of the bug that an argmax shows in this very model."""
     assert "same_text" not in passing("positions_restart", FIRST)

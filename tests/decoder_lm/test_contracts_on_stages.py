@@ -3,6 +3,7 @@
 Each table says which stages have a function for a contract, and of the others why they have not.
 """
 
+import math
 from functools import partial
 from unittest import mock
 
@@ -299,6 +300,14 @@ def test_the_nll_contract(name):
 @pytest.mark.parametrize("name", PERPLEXITIES)
 def test_the_perplexity_contract(name):
     assert check_perplexity_contract(PERPLEXITIES[name]).attempted
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_a_row_keeps_its_nats_beside_rows_of_another_level(name):
+    """The logits of one position may lie thousands above those of the next: ln 2 a token."""
+    logits = torch.tensor([[5000.0, 5000.0], [-5000.0, -5000.0], [0.0, 0.0]], dtype=torch.float64)
+    got = LIKELIHOODS[name](logits, torch.tensor([0, 1, 1]))
+    assert got == pytest.approx(-2 * math.log(2), abs=1e-12)
 
 
 # ---------------------------------------------------------------- attention in loops
