@@ -72,6 +72,13 @@ def test_a_draw_at_the_very_end_gives_a_kept_token(logits, top_k, top_p, draw):
     assert token_distribution(logits, 1.0, inside, top_p)[token] > 0
 
 
+def test_a_token_whose_mass_has_vanished_never_comes():
+    for logits in ([-2000.0, 0.0, 0.0, -2000.0], [0.0, -2000.0], [-2000.0, 0.0]):
+        for draw in (0.0, BELOW_ONE, 1.0):  # 1.0: from a generator that rounds
+            (token,) = batched_sample(np.array([logits]), 1.0, None, Script([draw]))
+            assert logits[token] == 0
+
+
 def test_temperature_comes_before_truncation():
     """At temperature 4 the first token holds 0.36 of the mass, at 1 it holds 0.64."""
     logits = np.array([[3.0, 2.0, 1.0, 0.0]])

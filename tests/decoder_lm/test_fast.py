@@ -18,7 +18,7 @@ from course_lib.contracts import (
     check_cache_contract,
     check_generation_contract,
 )
-from course_lib.decoder_lm import block_product, fast_model, fast_pass
+from course_lib.decoder_lm import block_product, fast_model, fast_pass, packed
 from course_lib.decoder_lm.blas_threads import blas_threads, single_threaded_products
 from course_lib.decoder_lm.errors import CacheExhausted, ContextOverflow, ShapeMismatch
 from course_lib.decoder_lm.fast import (
@@ -571,10 +571,10 @@ def test_nothing_is_in_double_precision():
     model = decoder()
     model.prefill([text(3), text(2)])
     model.decode_step([1, 2])
-    packed, batch = model.model, model.batch
+    laid_out, batch = model.model, model.batch
     desk = batch.step.desks[0]
-    arrays = [*vars(packed).values(), *vars(packed.parts[0]).values(), *vars(desk).values()]
-    arrays += [*vars(packed.parts[0].layers[0]).values(), *vars(batch.step).values()]
+    arrays = [*vars(laid_out).values(), *vars(laid_out.parts[0]).values(), *vars(desk).values()]
+    arrays += [*vars(laid_out.parts[0].layers[0]).values(), *vars(batch.step).values()]
     arrays += [*vars(batch.unembedding).values(), *vars(batch.caches[0]).values()]
     kinds = {each.dtype for each in arrays if isinstance(each, np.ndarray)}
     assert kinds == {np.dtype(np.float32), np.dtype(np.int64)}  # integers: positions and lengths
@@ -617,25 +617,36 @@ def test_a_deep_matrix_takes_fewer_rows_at_once(monkeypatch):
     assert block_product.row_group(10**7, 64) > 10**6
 
 
+def test_gelu_is_torchs_but_for_the_factors_that_the_matrices_carry():
+    z = np.linspace(-6, 6, 241)
+    scale = (0.044715 * np.sqrt(2 / np.pi)) ** (1 / 3)
+    x = (scale * z).astype(np.float32)
+    fast_pass.scaled_gelu_in_place(x, np.empty_like(x))
+    want = F.gelu(torch.tensor(z), approximate="tanh").numpy()
+    np.testing.assert_allclose(x * (0.5 / scale), want, atol=2e-6)
+    np.testing.assert_allclose(packed.GELU_SLOPE, np.sqrt(2 / np.pi) / scale, rtol=1e-12)
+    np.testing.assert_allclose(packed._GELU_SCALE, scale, rtol=1e-12)
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_the_parts_of_a_model_share_it_without_rest_or_overlap(parts):
     shape = ModelShape(1, 72, 3, 8, 900)
-    packed = pack_parameters(random_parameters(shape, 100, 0), shape, parts)
-    assert sum(part.n_heads for part in packed.parts) == 3
-    assert sum(part.d_ff for part in packed.parts) == 100
-    starts = [part.first_token for part in packed.parts]
-    sizes = [256 * len(part.unembedding) for part in packed.parts]
+    laid_out = pack_parameters(random_parameters(shape, 100, 0), shape, parts)
+    assert sum(part.n_heads for part in laid_out.parts) == 3
+    assert sum(part.d_ff for part in laid_out.parts) == 100
+    starts = [part.first_token for part in laid_out.parts]
+    sizes = [256 * len(part.unembedding) for part in laid_out.parts]
     assert starts == [sum(sizes[:n]) for n in range(parts)]
     assert sum(sizes) == 1024  # 900 tokens in whole blocks
 
 
 def test_what_enters_the_stream_has_mean_zero():
     params = parameters()
-    packed = pack_parameters(params, SMALL)
-    for each in (packed.token_embedding, packed.position_embedding):
+    laid_out = pack_parameters(params, SMALL)
+    for each in (laid_out.token_embedding, laid_out.position_embedding):
         assert np.abs(each.mean(axis=1)).max() < 1e-7
     want = params["token_embedding"] - params["token_embedding"].mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(packed.token_embedding, want, atol=1e-6)
+    np.testing.assert_allclose(laid_out.token_embedding, want, atol=1e-6)
 
 
 def test_a_crew_works_in_as_many_threads_as_parts_and_ends_with_its_owner():
@@ -700,10 +711,10 @@ def test_the_threads_of_matrix_products_are_given_back():
     assert before >= 1
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_prefill_reads_whole_prompts_into_a_cache(packed):
+@pytest.mark.parametrize("ready", [False, True])
+def test_prefill_reads_whole_prompts_into_a_cache(ready):
     params, cache = parameters(), KvCache(2, 2, 3, 10, 4)
-    weights = pack_parameters(params, SMALL) if packed else params
+    weights = pack_parameters(params, SMALL) if ready else params
     texts = [text(5, seed=1), text(5, seed=2)]
     agree(prefill(texts, weights, cache), [by_torch(params, SMALL, ids)[-1] for ids in texts])
     assert cache.lengths.tolist() == [5, 5]
