@@ -36,9 +36,14 @@ def in_blocks(columns: Callable[[slice], Any], d_out: int) -> np.ndarray:
     return blocks
 
 
+def whole_width(blocks: np.ndarray) -> int:
+    """Return how many columns all the blocks have, those of zeros included."""
+    return len(blocks) * blocks.shape[3]
+
+
 def room_for(count: int, blocks: np.ndarray, constant: int = 0) -> np.ndarray:
     """Return room for a product of `count` rows, with `constant` columns of ones in front."""
-    return np.ones((count, constant + len(blocks) * blocks.shape[3]), np.float32)
+    return np.ones((count, constant + whole_width(blocks)), np.float32)
 
 
 class BlockProduct:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from course_lib.decoder_lm.block_product import BlockProduct, room_for
+from course_lib.decoder_lm.block_product import BlockProduct, room_for, whole_width
 from course_lib.decoder_lm.cached_attention import attend, score_buffer
 from course_lib.decoder_lm.helper_thread import Crew
 from course_lib.decoder_lm.kv_cache import CacheStep, KvCache
@@ -95,15 +95,16 @@ class _Desk:
         self.part, first = part, part.layers[0]
         count, d_model, heads = len(normed), normed.shape[1] - 1, part.n_heads
         d_head = groups[0][0].keys.shape[4]
-        qkv, gives = room_for(count, first.qkv), room_for(count, first.wo)
+        qkv, ends = room_for(count, first.qkv), [whole_width(first.wo), whole_width(first.w2)]
+        gives = np.ones((count, max(ends)), np.float32)  # wo and w2 may be cut differently
         mixed = np.ones((count, 1 + heads * d_head), np.float32)
         inner = room_for(count, first.w1, constant=1)
         self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
         self.gives = gives[:, :d_model]
         self.to_qkv = BlockProduct(normed, qkv)
-        self.from_heads = BlockProduct(mixed, gives)
+        self.from_heads = BlockProduct(mixed, gives[:, : ends[0]])
         self.to_inner = BlockProduct(normed, self.inner)
-        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], gives)
+        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], gives[:, : ends[1]])
         self.groups, start = [], 0
         for cache, width in groups:
             batch = len(cache.lengths)
@@ -162,7 +163,7 @@ class Unembedding:
     def __init__(self, model: PackedModel, crew: Crew, count: int) -> None:
         self.model, self.crew = model, crew
         self.norm = Norm(count, model.shape.d_model)
-        rooms = [room_for(0, part.unembedding).shape[1] for part in model.parts]
+        rooms = [whole_width(part.unembedding) for part in model.parts]
         padded = np.empty((count, sum(rooms)), np.float32)
         self.logits = padded[:, : model.shape.vocab_size]
         self.products = [

@@ -134,6 +134,17 @@ def test_any_model_any_batch_in_any_chunks_with_any_number_of_threads(data):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("d_model", [64, 96, 128, 256, 260])
+def test_each_matrix_has_room_however_wide_its_own_blocks_are(d_model, threads):
+    """Up to 256 rows a matrix is cut into wider blocks: wo and w2 may differ."""
+    shape = ModelShape(1, d_model, n_heads=2, context_length=4, vocab_size=70)
+    params = random_parameters(shape, 4 * d_model, seed=2)
+    model = FastDecoder(params, shape, threads)
+    agree(model.full_logits([3, 1, 2]), by_torch(params, shape, [3, 1, 2]))
+    agree(model.prefill([[3, 1], [2]])[1], by_torch(params, shape, [2])[-1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
 def test_more_queries_than_a_tile_holds_after_a_past(threads):
     model = decoder("wider than a block of columns", threads)
     ids = text(150, WIDE)
