@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PINS = Path(__file__).resolve().parents[2] / "requirements-bench.txt"
+PINS = Path(__file__).resolve().parent / "requirements.txt"
 
 
 def missing():
