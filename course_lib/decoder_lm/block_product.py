@@ -16,24 +16,31 @@ def block_width(d_in: int) -> int:
     return 64 if d_in > 256 else 256  # 64 columns of 769 numbers are 197 kB
 
 
-def matrix_blocks(matrix: np.ndarray) -> np.ndarray:
+def matrix_blocks(matrix: np.ndarray, *, whole: bool) -> np.ndarray:
     """Copy a matrix [d_in, d_out] into blocks; see `in_blocks`."""
-    return in_blocks(lambda at: matrix[:, at], matrix.shape[1])
+    return in_blocks(lambda at: matrix[:, at], matrix.shape[1], whole=whole)
 
 
-def in_blocks(columns: Callable[[slice], Any], d_out: int) -> np.ndarray:
+def in_blocks(columns: Callable[[slice], Any], d_out: int, *, whole: bool) -> np.ndarray:
     """Copy a matrix into blocks of columns, each contiguous and at the start of a cache line.
 
     Args:    columns: returns some of the d_out columns, [d_in, ...]
+             whole: a single block: one row of x reads it fastest, several rows do not
     Shapes:  -> [blocks, 1, d_in, width] float32; the last block ends in zeros
     """
     d_in = len(columns(slice(0, 0)))
-    width = block_width(d_in)
+    width = max(1, d_out) if whole else block_width(d_in)
     blocks = _aligned_zeros(-(-d_out // width), 1, d_in, width)
     for index, block in enumerate(blocks):
         some = columns(slice(index * width, min((index + 1) * width, d_out)))
         block[0, :, : some.shape[1]] = some
     return blocks
+
+
+def in_one_piece(blocks: np.ndarray, d_out: int) -> np.ndarray:
+    """Return the matrix [d_in, d_out] that was cut into these blocks."""
+    joined = blocks[:, 0].swapaxes(0, 1)  # [d_in, blocks, width]
+    return joined.reshape(len(joined), -1)[:, :d_out]
 
 
 def whole_width(blocks: np.ndarray) -> int:
@@ -52,8 +59,8 @@ class BlockProduct:
     Shapes:  x [N, d_in], out [N, whole blocks], the matrix [blocks, 1, d_in, width]
     """
 
-    def __init__(self, x: np.ndarray, out: np.ndarray) -> None:
-        width, count = block_width(x.shape[1]), len(x)
+    def __init__(self, x: np.ndarray, out: np.ndarray, width: int) -> None:
+        count = len(x)
         size = min(row_group(x.shape[1], width), count)
         whole = count - count % size
         self.pairs = []
@@ -72,7 +79,7 @@ class BlockProduct:
 
 def row_group(d_in: int, width: int) -> int:
     """Return how many rows one product should take, for this size of block."""
-    if not small_products_pay():
+    if width > 256 or not small_products_pay():  # a matrix in one piece: BLAS cuts it itself
         return 1 << 30
     most = max(1, _SMALL_PRODUCT // (d_in * width))
     return min(_MOST_ROWS, 1 << most.bit_length() - 1)  # a power of 2: batches often are

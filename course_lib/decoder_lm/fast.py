@@ -155,6 +155,7 @@ def _prefill_batch(decoder: "FastDecoder", prompts: Any) -> np.ndarray:
     prompts = checked_prompts(prompts, decoder.shape)
     batch, decoder.batch = decoder.batch, None  # a failure on the way leaves no half-read batch
     if batch is None or batch.rows != len(prompts):
+        decoder.lay_out(len(prompts))
         batch = _Batch(decoder.model, decoder.crew, len(prompts))
     for cache in batch.caches:
         cache.reset()

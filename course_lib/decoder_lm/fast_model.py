@@ -10,7 +10,7 @@ from course_lib.decoder_lm.errors import ContextOverflow, ShapeMismatch
 from course_lib.decoder_lm.fast_pass import TokenPass, Unembedding
 from course_lib.decoder_lm.helper_thread import Crew
 from course_lib.decoder_lm.kv_cache import KvCache, cache_rows
-from course_lib.decoder_lm.packed import PackedModel, pack_parameters
+from course_lib.decoder_lm.packed import PackedModel, pack_parameters, packed_again
 from course_lib.decoder_lm.shape import ModelShape
 
 _WORTH_A_THREAD = 1_000_000  # weights in a layer; below, handing over costs more than it saves
@@ -27,8 +27,14 @@ class FastModel:
         self, params: dict[str, Any], shape: ModelShape, threads: int | None = None
     ) -> None:
         threads = _checked_threads(threads, shape)
-        self.shape, self.model = shape, pack_parameters(params, shape, threads)
-        self.crew = Crew(threads)
+        self.shape, self.crew = shape, Crew(threads)
+        self.model = pack_parameters(params, shape, threads, whole=True)
+
+    def lay_out(self, rows: int) -> None:
+        """Have the weights as a batch of so many texts reads them fastest; may take a second."""
+        whole = rows == 1
+        if self.model.whole != whole:
+            self.model = packed_again(self.model, whole=whole)
 
     def full_logits(self, token_ids: Any) -> np.ndarray:
         """Return the logits of every position: [T] -> [T, V], or [B, T] -> [B, T, V]."""

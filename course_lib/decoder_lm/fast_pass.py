@@ -101,10 +101,11 @@ class _Desk:
         inner = room_for(count, first.w1, constant=1)
         self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
         self.gives = gives[:, :d_model]
-        self.to_qkv = BlockProduct(normed, qkv)
-        self.from_heads = BlockProduct(mixed, gives[:, : ends[0]])
-        self.to_inner = BlockProduct(normed, self.inner)
-        self.from_inner = BlockProduct(inner[:, : 1 + part.d_ff], gives[:, : ends[1]])
+        self.to_qkv = BlockProduct(normed, qkv, first.qkv.shape[3])
+        self.from_heads = BlockProduct(mixed, gives[:, : ends[0]], first.wo.shape[3])
+        self.to_inner = BlockProduct(normed, self.inner, first.w1.shape[3])
+        active = inner[:, : 1 + part.d_ff]
+        self.from_inner = BlockProduct(active, gives[:, : ends[1]], first.w2.shape[3])
         self.groups, start = [], 0
         for cache, width in groups:
             batch = len(cache.lengths)
@@ -167,7 +168,11 @@ class Unembedding:
         padded = np.empty((count, sum(rooms)), np.float32)
         self.logits = padded[:, : model.shape.vocab_size]
         self.products = [
-            BlockProduct(self.norm.out, padded[:, part.first_token :][:, :room])
+            BlockProduct(
+                self.norm.out,
+                padded[:, part.first_token :][:, :room],
+                part.unembedding.shape[3],
+            )
             for part, room in zip(model.parts, rooms, strict=True)
         ]
 

@@ -2,9 +2,12 @@
 
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
+
+_LOOKS = 2_000  # into an empty queue, some hundred microseconds, before a thread goes to sleep
 
 
 class Crew:
@@ -34,7 +37,7 @@ class Crew:
         try:
             work(0, *arguments)
         finally:
-            failures = [self._done.get() for _ in self._jobs]
+            failures = [_awaited(self._done) for _ in self._jobs]
         for failure in failures:
             if failure is not None:
                 raise failure
@@ -54,7 +57,7 @@ def _start_crew(crew: "Crew") -> None:
 
 def _serve_crew(jobs: Any, done: Any) -> None:
     """Do one job after another; None is the last."""
-    while (job := jobs.get()) is not None:
+    while (job := _awaited(jobs)) is not None:
         work, part, arguments = job
         try:
             work(part, *arguments)
@@ -62,6 +65,18 @@ def _serve_crew(jobs: Any, done: Any) -> None:
         except BaseException as failure:
             done.put(failure)
         del job, work, arguments  # or the thread would keep the model alive
+
+
+def _awaited(items: Any) -> Any:
+    """Take the next item. It comes at once or not for long: look for it before going to sleep.
+
+    To be woken takes 50 microseconds, a layer's share of the work 200.
+    """
+    for _ in range(_LOOKS):
+        if not items.empty():
+            break
+        time.sleep(0)  # let others have Python's lock, and the core if they need it
+    return items.get()
 
 
 def _dismiss_crew(jobs: list[Any]) -> None:

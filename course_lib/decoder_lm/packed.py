@@ -1,12 +1,17 @@
 """The parameters of the fast stage, laid out once in the order in which decoding reads them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from course_lib.decoder_lm.block_product import block_width, in_blocks, matrix_blocks
+from course_lib.decoder_lm.block_product import (
+    block_width,
+    in_blocks,
+    in_one_piece,
+    matrix_blocks,
+)
 from course_lib.decoder_lm.shape import ModelShape, check_parameters
 
 NORM_EPSILON = 1e-5
@@ -33,11 +38,12 @@ class PackedLayer:
 
 @dataclass(frozen=True)
 class PackedPart:
-    """One thread's share: n_heads heads, d_ff columns, and the vocabulary from `first_token` on."""
+    """One thread's share: n_heads heads, d_ff columns, n_tokens ids from `first_token` on."""
 
     n_heads: int
     d_ff: int
     first_token: int
+    n_tokens: int
     layers: list[PackedLayer]
     unembedding: np.ndarray
 
@@ -55,11 +61,15 @@ class PackedModel:
     token_embedding: np.ndarray
     position_embedding: np.ndarray
     parts: list[PackedPart]
+    whole: bool
 
 
-def pack_parameters(params: dict[str, Any], shape: ModelShape, parts: int = 1) -> PackedModel:
+def pack_parameters(
+    params: dict[str, Any], shape: ModelShape, parts: int = 1, *, whole: bool = False
+) -> PackedModel:
     """Lay the parameter dict out for decoding; it is read, never kept or changed.
 
+    Args:    whole: for one text at a time: matrices in one piece, not in blocks
     Raises:  ShapeMismatch where params and shape disagree
     """
     check_parameters(params, shape)
@@ -67,8 +77,15 @@ def pack_parameters(params: dict[str, Any], shape: ModelShape, parts: int = 1) -
         shape,
         centred(params["token_embedding"]),
         centred(params["position_embedding"]),
-        [_pack_part(params, shape, part, parts) for part in range(parts)],
+        [_pack_part(params, shape, part, parts, whole) for part in range(parts)],
+        whole,
     )
+
+
+def packed_again(model: PackedModel, *, whole: bool) -> PackedModel:
+    """Return the same model in the other layout; the one that is given stays as it is."""
+    parts = [_part_again(part, model.shape, whole) for part in model.parts]
+    return replace(model, parts=parts, whole=whole)
 
 
 def centred(matrix: Any) -> np.ndarray:
@@ -86,7 +103,20 @@ def after_norm(weight: np.ndarray, bias: np.ndarray, gain: np.ndarray, shift: np
     return np.vstack([bias + shift @ weight, rows])
 
 
-def _pack_part(params: dict[str, Any], shape: ModelShape, part: int, parts: int) -> PackedPart:
+def _part_again(part: PackedPart, shape: ModelShape, whole: bool) -> PackedPart:
+    widths = {"qkv": 3 * part.n_heads * shape.d_head, "w1": part.d_ff}
+    widths |= {"wo": shape.d_model, "w2": shape.d_model}
+    layers = []
+    for old in part.layers:
+        cut = {name: in_one_piece(getattr(old, name), width) for name, width in widths.items()}
+        layers.append(PackedLayer(**{name: matrix_blocks(cut[name], whole=whole) for name in cut}))
+    unembedding = in_one_piece(part.unembedding, part.n_tokens)
+    return replace(part, layers=layers, unembedding=matrix_blocks(unembedding, whole=whole))
+
+
+def _pack_part(
+    params: dict[str, Any], shape: ModelShape, part: int, parts: int, whole: bool
+) -> PackedPart:
     heads = _share(shape.n_heads, part, parts)
     columns = _share(np.shape(params["blocks"][0]["w1"])[1], part, parts)
     width = block_width(1 + shape.d_model)
@@ -96,20 +126,23 @@ def _pack_part(params: dict[str, Any], shape: ModelShape, part: int, parts: int)
     for block in params["blocks"]:
         block = {name: _floats(value) for name, value in block.items()}
         block |= {name: block[name] * (part == 0) for name in ("bo", "b2")}  # added once
-        layers.append(_pack_layer(block, heads, columns, shape))
+        layers.append(_pack_layer(block, heads, columns, shape, whole))
     last = [_floats(params[f"unembedding{suffix}"])[..., tokens] for suffix in ("", "_bias")]
     norm = [_floats(params[name]) for name in ("final_gain", "final_bias")]
     return PackedPart(
         heads.stop - heads.start,
         columns.stop - columns.start,
         tokens.start,
+        len(last[1]),
         layers,
-        in_blocks(lambda at: after_norm(last[0][:, at], last[1][at], *norm), len(last[1])),
+        in_blocks(
+            lambda at: after_norm(last[0][:, at], last[1][at], *norm), len(last[1]), whole=whole
+        ),
     )
 
 
 def _pack_layer(
-    block: dict[str, Any], heads: slice, columns: slice, shape: ModelShape
+    block: dict[str, Any], heads: slice, columns: slice, shape: ModelShape, whole: bool
 ) -> PackedLayer:
     norm_1, norm_2 = ([block[f"ln{n}_gain"], block[f"ln{n}_bias"]] for n in (1, 2))
     at = slice(heads.start * shape.d_head, heads.stop * shape.d_head)
@@ -120,7 +153,8 @@ def _pack_layer(
     wo = centred(np.vstack([block["bo"], block["wo"][at]]))
     w1 = after_norm(block["w1"][:, columns], block["b1"][columns], *norm_2) * _GELU_SCALE
     w2 = centred(np.vstack([block["b2"], block["w2"][columns] * (0.5 / _GELU_SCALE)]))
-    return PackedLayer(*(matrix_blocks(each) for each in (np.hstack(qkv), wo, w1, w2)))
+    matrices = np.hstack(qkv), wo, w1, w2
+    return PackedLayer(*(matrix_blocks(each, whole=whole) for each in matrices))
 
 
 def _floats(value: Any) -> np.ndarray:

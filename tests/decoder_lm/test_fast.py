@@ -602,20 +602,54 @@ def test_the_library_is_read_without_torch():
 @pytest.mark.parametrize("pays", [False, True])
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 32, 50])
 @pytest.mark.parametrize("sizes", [(5, 1), (5, 256), (5, 257), (300, 64), (300, 130)])
-def test_a_product_in_blocks_and_groups_is_the_product(monkeypatch, pays, count, sizes):
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_product_in_blocks_and_groups_is_the_product(monkeypatch, pays, count, sizes, whole):
     monkeypatch.setattr(block_product, "small_products_pay", lambda: pays)
     rng = np.random.default_rng(0)
     x, matrix = rng.normal(size=(count, sizes[0])).astype(np.float32), rng.normal(size=sizes)
-    blocks = block_product.matrix_blocks(matrix)
+    blocks = block_product.matrix_blocks(matrix, whole=whole)
+    assert np.array_equal(block_product.in_one_piece(blocks, sizes[1]), matrix.astype(np.float32))
     assert blocks.flags.c_contiguous
     assert blocks.dtype == np.float32
     assert blocks.ctypes.data % 64 == 0
     out = block_product.room_for(count, blocks)
-    product = block_product.BlockProduct(x, out)
+    product = block_product.BlockProduct(x, out, blocks.shape[3])
     product.write(blocks)
     np.testing.assert_allclose(out[:, : sizes[1]], x @ matrix, atol=3e-4)
     assert not out[:, sizes[1] :].any()
-    assert len(product.pairs) == (2 if pays and count in (17, 50) else 1)
+    assert len(blocks) == 1 or not whole
+    grouped = pays and count in (17, 50) and blocks.shape[3] <= 256
+    assert len(product.pairs) == (2 if grouped else 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_text_and_several_find_the_weights_laid_out_for_them(threads):
+    """In one piece for one text, in blocks for several, and the numbers are the same."""
+    model, ids = decoder("wider than a block of columns", threads), text(6, WIDE)
+    want = by_torch(parameters("wider than a block of columns"), WIDE, ids)
+    for rows, whole in ((1, True), (2, False), (1, True), (3, False)):
+        logits = model.prefill([ids[:5]] * rows)
+        assert model.model.whole == whole
+        agree(logits, np.repeat(want[4:5], rows, axis=0))
+        agree(model.decode_step(ids[5:] * rows), np.repeat(want[5:], rows, axis=0))
+        agree(model.full_logits(ids), want)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_there_and_back_the_layout_is_the_same(parts):
+    shape = ModelShape(2, 300, 3, 8, 130)
+    params = random_parameters(shape, 70, 0)
+    for whole in (False, True):
+        made = pack_parameters(params, shape, parts, whole=whole)
+        again = packed.packed_again(packed.packed_again(made, whole=not whole), whole=whole)
+        other = packed.packed_again(
+            pack_parameters(params, shape, parts, whole=not whole), whole=whole
+        )
+        for old, new, third in zip(made.parts, again.parts, other.parts, strict=True):
+            assert np.array_equal(old.unembedding, new.unembedding)
+            np.testing.assert_allclose(old.unembedding, third.unembedding, atol=1e-6)
+            for one, two in zip(old.layers, new.layers, strict=True):
+                assert all(map(np.array_equal, vars(one).values(), vars(two).values()))
 
 
 def test_a_deep_matrix_takes_fewer_rows_at_once(monkeypatch):
@@ -624,6 +658,7 @@ def test_a_deep_matrix_takes_fewer_rows_at_once(monkeypatch):
     assert block_product.row_group(1537, 64) == 8
     assert block_product.row_group(3073, 64) == 4
     assert block_product.row_group(10**7, 64) == 1
+    assert block_product.row_group(769, 2304) > 10**6  # in one piece: BLAS cuts it itself
     monkeypatch.setattr(block_product, "small_products_pay", lambda: False)
     assert block_product.row_group(10**7, 64) > 10**6
 
