@@ -59,15 +59,21 @@ def attend(
     """
     width, length = scaled.shape[2], keys.shape[2]
     keys = keys.swapaxes(2, 3)  # [B, H, d_head, T_k], still a view
+    if width == 1:  # decoding: all that is in the cache may be read
+        weights = scores[..., :length]
+        np.matmul(scaled, keys, out=weights)
+        for row, end in enumerate(ends):
+            weights[row, :, :, end:] = -np.inf
+        softmax_in_place(weights)
+        np.matmul(weights, values, out=out)
+        return
     for first in range(0, width, _QUERY_TILE):
         last = min(first + _QUERY_TILE, width)
         seen = length - width + last  # the tile's last query sees this many keys
         tile = scores[:, :, : last - first, :seen]
         np.matmul(scaled[:, :, first:last], keys[..., :seen], out=tile)
-        if width > 1:  # the offset causal mask: only the tile's own square has a future
-            tile[..., seen - last + first :] += _FUTURE[: last - first, : last - first]
-        for row, end in enumerate(ends):
-            tile[row, :, :, end:] = -np.inf
+        # the offset causal mask: only the tile's own square has a future
+        tile[..., seen - last + first :] += _FUTURE[: last - first, : last - first]
         softmax_in_place(tile)
         np.matmul(tile, values[:, :, :seen], out=out[:, :, first:last])
 

@@ -115,20 +115,20 @@ def checked_token_array(token_ids: Any, shape: ModelShape, *sizes: tuple[int, ..
     ids = np.asarray(token_ids)
     if ids.dtype.kind not in "iu" or ids.size == 0:
         raise ShapeMismatch(f"token_ids must be integers, at least one, got {token_ids!r}")
-    fits = [
-        len(size) == ids.ndim and all(w in (-1, n) for w, n in zip(size, ids.shape, strict=True))
-        for size in sizes
-    ]
-    if not any(fits):
+    if ids.shape not in sizes and not any(_has_size(ids.shape, size) for size in sizes):
         wanted = " or ".join(str(list(size)) for size in sizes)
         raise ShapeMismatch(
             f"token_ids must have shape {wanted} (-1: any length), got {list(ids.shape)}"
         )
-    if ids.astype(np.uint64).max() >= shape.vocab_size:  # a negative id becomes a huge one
-        raise ValueError(
-            f"token ids must be in [0, {shape.vocab_size}), got {ids.min()} to {ids.max()}"
-        )
+    flat = ids.ravel().tolist()  # of a few numbers Python finds the largest sooner than NumPy
+    low, high = min(flat), max(flat)
+    if low < 0 or high >= shape.vocab_size:
+        raise ValueError(f"token ids must be in [0, {shape.vocab_size}), got {low} to {high}")
     return ids
+
+
+def _has_size(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(map(lambda n, w: w in (-1, n), shape, wanted))
 
 
 def check_room(shape: ModelShape, lengths: np.ndarray, width: int) -> None:

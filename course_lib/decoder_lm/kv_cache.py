@@ -132,6 +132,9 @@ def _checked_cache_sizes(*sizes: Any) -> tuple[int, ...]:
 def _check_cache_append(cache: "KvCache", layer: int, keys: Any, values: Any) -> None:
     n_layers, batch, n_heads, _, d_head = cache.keys.shape
     step, shape = cache.step, keys.shape
+    fits = shape == values.shape == (batch, n_heads, step.width, d_head)
+    if fits and 0 < layer == step.layers < n_layers:
+        return
     if len(shape) != 4 or shape[:2] != (batch, n_heads) or shape[3] != d_head or shape[2] < 1:
         raise ShapeMismatch(
             f"keys must have shape [batch={batch}, n_heads={n_heads}, width, d_head={d_head}], "
