@@ -32,11 +32,11 @@ _CAUSAL_ATTENTION_MEANINGS = {
     },
     "first_position": {
         "en": "the first position reads only itself: its own value",
-        "ru": "первая позиция читает только себя: своё же значение",
+        "ru": "первая позиция читает только себя: на выходе её же значение",
     },
     "values": {
         "en": "the mixture of values, by loops and by the library",
-        "ru": "смесь значений — по циклам и по библиотеке",
+        "ru": "смесь значений — по циклам и по библиотеке",
     },
     "future_unread": {
         "en": "whatever comes later, an output stays as it was",
@@ -44,11 +44,11 @@ _CAUSAL_ATTENTION_MEANINGS = {
     },
     "large_scores": {
         "en": "scores in the thousands neither overflow nor go astray",
-        "ru": "оценки в тысячи не переполняются и не искажаются",
+        "ru": "при оценках в тысячи ничего не переполняется",
     },
     "repeatable": {
         "en": "the same text, the same result, whatever came between",
-        "ru": "тот же текст — тот же результат, что бы ни было между",
+        "ru": "тот же текст — тот же результат, что бы ни было между",
     },
     "arguments_unchanged": {
         "en": "queries, keys and values are left as they were",

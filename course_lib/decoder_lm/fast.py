@@ -74,7 +74,11 @@ class FastDecoder(FastModel):
         return self.batch.lengths.copy() if self.batch else np.zeros(0, np.int64)
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
-        """Start a new batch, of prompts of any lengths; return each one's last logits, [B, V]."""
+        """Start a new batch, of prompts of any lengths; return each one's last logits, [B, V].
+
+        The weights lie in memory as one text or as several read them fastest: to change from one
+        to the other lays them out anew, for a large model a second and its size in memory.
+        """
         return _prefill_batch(self, prompts)
 
     def extend(self, token_ids: Any) -> np.ndarray:

@@ -15,7 +15,8 @@ class KvCache:
     """Keep what every position has said to those after it, ready to be read without a copy.
 
     A step appends to layer 0, 1, ... in this order and then advances once. Rows may differ in
-    length: each one's positions start at 0, and `lengths` says how many it has.
+    length: each one's positions start at 0, and `lengths` says how many it has. Views end with
+    the longest row: what lies past another's own length is not its past, and must not be read.
 
     Shapes:  keys, values [n_layers, batch, n_heads, context_length, d_head] float32
     """

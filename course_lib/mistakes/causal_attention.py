@@ -76,7 +76,7 @@ CAUSAL_ATTENTION_MISTAKES = (
         "everything_read",
         "paiml/entrenar#310",
         _made(reads=lambda i, count: range(count)),
-        {"en": "every position reads every position", "ru": "каждая позиция читает каждую"},
+        {"en": "every position reads every position", "ru": "каждая позиция читает все позиции"},
         {"en": "keys[: i + 1]", "ru": "keys[: i + 1]"},
     ),
     Mistake(
@@ -125,7 +125,7 @@ CAUSAL_ATTENTION_MISTAKES = (
         _made(reads=lambda i, count: range(count), seen=lambda i, count: range(i + 1)),
         {
             "en": "the future is left out only after the softmax, so it keeps its shares",
-            "ru": "будущее отброшено лишь после softmax, и его доли пропали",
+            "ru": "будущее отброшено лишь после softmax: свои доли оно уже забрало",
         },
         {
             "en": "take the softmax over keys[: i + 1] alone",
