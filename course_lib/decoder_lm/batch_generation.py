@@ -23,6 +23,7 @@ class BatchGeneration:
         self.tokens: list[list[int]] = [[] for _ in self.prompts]
         self.reasons = [_stop_reason(self, row) for row in range(len(self.prompts))]
         self.newest: list[int | None] | None = None
+        self.cut_short = False
 
     def __iter__(self) -> Iterator[list[int | None]]:
         return self
@@ -31,6 +32,9 @@ class BatchGeneration:
         running = np.array([reason is None for reason in self.reasons])
         if not running.any():
             raise StopIteration
+        if self.cut_short:
+            raise RuntimeError("the last step failed or was interrupted: start the generation anew")
+        self.cut_short = True
         logits = _next_logits(self, running)
         options = (self.options[name] for name in ("temperature", "top_p", "rng", "top_k"))
         drawn = iter(batched_sample(logits[running], *options).tolist())
@@ -38,7 +42,8 @@ class BatchGeneration:
         for row in np.flatnonzero(running):
             self.tokens[row].append(self.newest[row])
             self.reasons[row] = _stop_reason(self, row)
-        return self.newest
+        self.cut_short = False
+        return list(self.newest)
 
 
 def _next_logits(generation: "BatchGeneration", running: np.ndarray) -> np.ndarray:

@@ -26,8 +26,8 @@ def single_threaded_products() -> Iterator[None]:
     if before == 1:
         yield
         return
-    found[1](1)
     try:
+        found[1](1)
         yield
     finally:
         found[1](before)

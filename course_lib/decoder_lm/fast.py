@@ -111,7 +111,7 @@ def arithmetic_intensity(parameters: int, batch: int, bytes_per_parameter: float
             raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
     if not bytes_per_parameter > 0:
         raise ValueError(f"bytes_per_parameter must be above 0, got {bytes_per_parameter!r}")
-    return 2 * parameters * batch / (parameters * bytes_per_parameter)
+    return 2 * int(parameters) * int(batch) / (int(parameters) * bytes_per_parameter)
 
 
 class _Batch:
@@ -130,14 +130,16 @@ class _Batch:
         """Allocate what a step of these rows needs, unless the last one had the same."""
         if active == self.active:
             return
-        self.active, groups, start = active, [], 0
+        groups, start = [], 0
         for runs, members in groupby(active):  # neighbours share their products with the cache
             stop = start + len(list(members))
             if runs:
                 groups.append(([cache_rows(cache, start, stop) for cache in self.caches], 1))
             start = stop
+        self.active = []  # an interrupt from here on leaves no plan rather than half of one
         self.step = TokenPass(self.model, self.crew, groups)
         self.some = None if all(active) else Unembedding(self.model, self.crew, sum(active))
+        self.active = active
 
 
 def _decode_batch(decoder: "FastDecoder", token_ids: Any, active: Any) -> np.ndarray:
@@ -145,12 +147,14 @@ def _decode_batch(decoder: "FastDecoder", token_ids: Any, active: Any) -> np.nda
     ids = checked_token_array(token_ids, decoder.shape, (batch.rows,))
     active = _checked_active(active, batch.rows)
     check_room(decoder.shape, batch.lengths if all(active) else batch.lengths[active], 1)
+    decoder.batch = None  # a step that fails, or is interrupted, ends the batch
     batch.plan(active)
     with single_threaded_products():
         if batch.some is None:
             batch.unembedding.run(batch.step.run(ids))
         else:
             batch.logits[active] = batch.some.run(batch.step.run(ids[active]))
+    decoder.batch = batch
     decoder.stats.record_decode(1, sum(active))
     return batch.logits
 
@@ -182,14 +186,19 @@ def _extend_batch(decoder: "FastDecoder", token_ids: Any) -> np.ndarray:
     batch = _started(decoder)
     ids = checked_token_array(token_ids, decoder.shape, (batch.rows, -1))
     check_room(decoder.shape, batch.lengths, ids.shape[1])
+    decoder.batch = None
     logits = all_logits(decoder, even_groups(batch.caches, ids.shape[1]), ids.ravel())
+    decoder.batch = batch
     decoder.stats.record_prefill(ids.size)
     return logits.reshape(*ids.shape, -1)
 
 
 def _started(decoder: "FastDecoder") -> _Batch:
     if decoder.batch is None:
-        raise RuntimeError("there is no batch to continue: prefill(prompts) starts one")
+        raise RuntimeError(
+            "there is no batch to continue (a step that failed or was interrupted ends it): "
+            "prefill(prompts) starts one"
+        )
     return decoder.batch
 
 

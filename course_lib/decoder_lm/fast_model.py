@@ -36,6 +36,9 @@ class FastModel:
         if self.model.whole != whole:
             self.model = packed_again(self.model, whole=whole)
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("a FastDecoder is views of shared memory: make another from the parameters")
+
     def full_logits(self, token_ids: Any) -> np.ndarray:
         """Return the logits of every position: [T] -> [T, V], or [B, T] -> [B, T, V]."""
         ids = checked_token_array(token_ids, self.shape, (-1,), (-1, -1))

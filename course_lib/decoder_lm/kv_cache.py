@@ -116,8 +116,8 @@ def _cache_advance(cache: "KvCache", width: int) -> None:
         )
     if width != step.width:
         raise RuntimeError(f"advance({width}) after {step.width} positions were appended")
-    cache.lengths += width
     cache.step = CacheStep()
+    cache.lengths += width
 
 
 def _checked_cache_sizes(*sizes: Any) -> tuple[int, ...]:

@@ -160,6 +160,11 @@ def _pack_layer(
 def _floats(value: Any) -> np.ndarray:
     """Return an array of single or double precision; one that is so already is not copied."""
     value = np.asarray(value)
+    if value.size and not (np.isfinite(value.min()) and np.isfinite(value.max())):
+        raise ValueError(
+            f"a parameter of shape {list(value.shape)} holds NaN or an infinite number: load it "
+            f"again, or look where its training failed"
+        )
     return value if value.dtype in (np.float32, np.float64) else value.astype(np.float32)
 
 

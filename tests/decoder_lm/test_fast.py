@@ -1,9 +1,12 @@
 """The fast stage: its logits are those of a float64 computation in torch, however they come."""
 
+import copy
 import gc
+import signal
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -516,7 +519,7 @@ def test_parameters_and_shape_must_agree():
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
-def test_a_step_that_was_cut_short_can_be_taken_again(monkeypatch, threads, failure):
+def test_a_step_that_was_cut_short_ends_the_batch_and_nothing_else(monkeypatch, threads, failure):
     model, calls = decoder(threads=threads), []
     model.prefill([[1, 2], [3]])
     whole = fast_pass.scaled_gelu_in_place
@@ -530,9 +533,66 @@ def test_a_step_that_was_cut_short_can_be_taken_again(monkeypatch, threads, fail
     monkeypatch.setattr(fast_pass, "scaled_gelu_in_place", cut_short)
     with pytest.raises(failure, match="in the middle"):
         model.decode_step([4, 5])
-    assert model.lengths.tolist() == [2, 1]
+    with pytest.raises(RuntimeError, match="no batch to continue .a step that failed"):
+        model.decode_step([4, 5])
+    model.prefill([[1, 2], [3]])
     logits = model.decode_step([4, 5])
     agree(logits, [by_torch(parameters(), SMALL, ids)[-1] for ids in ([1, 2, 4], [3, 5])])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_interrupts_anywhere_never_change_a_later_text(threads):
+    """Real signals, hundreds of them, at any line of a step: what comes after is right."""
+    model, prompt = decoder("wider than a block of columns", threads), [1, 2, 3]
+    want = greedy_by_torch(parameters("wider than a block of columns"), WIDE, prompt, 3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    list(model.generate([prompt], 3))
+    start = time.perf_counter()
+    list(model.generate([prompt], 3))
+    usual, rng, cut = time.perf_counter() - start, np.random.default_rng(0), 0
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, rng.uniform(0, usual)))
+                list(model.generate([prompt], 3))
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                cut += 1
+            text_now = model.generate([prompt], 3)
+            list(text_now)
+            assert text_now.tokens[0] == want
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert cut > 30
+
+
+def test_a_generation_that_was_cut_short_does_not_go_on():
+    class Broken:
+        def random(self):
+            raise OSError("no chance left")
+
+    run = decoder().generate([[1, 2]], 4, temperature=1.0, rng=Broken())
+    with pytest.raises(OSError, match="no chance left"):
+        next(run)
+    with pytest.raises(RuntimeError, match="start the generation anew"):
+        next(run)
+
+
+def test_a_decoder_is_not_copied():
+    with pytest.raises(TypeError, match="make another from the parameters"):
+        copy.deepcopy(decoder())
+
+
+def test_parameters_that_are_not_finite_are_refused():
+    params = parameters()
+    params["blocks"][1]["w1"][0, 0] = np.nan
+    with pytest.raises(ValueError, match="holds NaN or an infinite number"):
+        FastDecoder(params, SMALL)
 
 
 # ---------------------------------------------------------------- what it costs
