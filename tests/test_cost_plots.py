@@ -139,6 +139,13 @@ def test_points_far_below_the_roof_stay_in_the_picture():
     assert panel.get_xlim() == (0.25, 1000.0)
 
 
+def test_a_point_above_the_roof_stays_in_the_picture():
+    panel = panel_of(
+        "roof", points={"decode": [("1", 0.5, 15.0)], "prefill": [("64", 64.0, 900.0)]}
+    )
+    assert panel.get_ylim()[1] > 900
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -86,7 +86,6 @@ def draw_roofline(
     check_words(title=title, x_label=x_label, y_label=y_label)
     every = np.concatenate([[peak / bandwidth]] + [each[1] for each in checked.values()])
     left, right = every.min() / 2, every.max() * 2
-    rates = np.concatenate([[left * bandwidth], *(each[2] for each in checked.values())])
     labels = [*legend, *checked]
     with card_style():
         figure, body = new_card(7.5, 4.0, labels)
@@ -95,10 +94,8 @@ def draw_roofline(
         handles.append(Line2D([], [], color=PALETTE["muted"], lw=1.2, ls=(0, (1, 2))))
         for turn, each in enumerate(checked.values()):
             handles.append(_draw_points(panel, *each, turn))
-        panel.set(
-            xlim=(left, right),
-            ylim=(min(left * bandwidth, rates.min()) / 1.6, 2 * max(peak, rates.max())),
-        )
+        rates = np.concatenate([[left * bandwidth, peak], *(each[2] for each in checked.values())])
+        panel.set(xlim=(left, right), ylim=(rates.min() / 1.6, rates.max() * 2))
         plain_log_ticks(panel.xaxis)
         plain_log_ticks(panel.yaxis)
         panel.set(xlabel=x_label, ylabel=y_label)
