@@ -549,15 +549,19 @@ def test_interrupts_anywhere_never_change_a_later_text(threads):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    list(model.generate([prompt], 3))
-    start = time.perf_counter()
-    list(model.generate([prompt], 3))
-    usual, rng, cut = time.perf_counter() - start, np.random.default_rng(0), 0
+    seconds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        list(model.generate([prompt], 3))
+        seconds.append(time.perf_counter() - start)
+    rng, cut = np.random.default_rng(0), 0
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for _ in range(300):
+        for _ in range(3000):  # a busy machine may let many texts end before their signal
+            if cut == 200:
+                break
             try:
-                signal.setitimer(signal.ITIMER_REAL, max(1e-6, rng.uniform(0, usual)))
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, rng.uniform(0, min(seconds))))
                 list(model.generate([prompt], 3))
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
@@ -568,7 +572,7 @@ def test_interrupts_anywhere_never_change_a_later_text(threads):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert cut > 30
+    assert cut == 200
 
 
 def test_a_generation_that_was_cut_short_does_not_go_on():
