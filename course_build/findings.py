@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+DONE, WORK, BROKEN = 0, 1, 2  # how a command ends
+
 
 @dataclass(frozen=True)
 class Finding:

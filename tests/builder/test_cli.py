@@ -124,6 +124,33 @@ def test_a_command_that_is_not_understood_is_broken(repo, arguments):
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_a_command_stands_before_its_options(repo, name):
+    repo.source()
+    ran = repo.run("--check", name)
+    assert ran.code == 2
+    assert f"options stand before {name!r}\n    -> write build_notebooks.py {name} ..." in ran.err
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_has_help_of_its_own(repo, name):
+    with pytest.raises(SystemExit) as ended:
+        repo.run(name, "--help")
+    assert ended.value.code == 0
+    assert cli.COMMANDS[name][1].split()[0] in repo.capsys.readouterr().out
+
+
+def test_a_plain_build_imports_no_commands_module():
+    script = (
+        "import sys; from course_build import cli;"
+        "print(*(m for m, _ in cli.COMMANDS.values() if m in sys.modules))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert ran.stdout.strip() == ""
+
+
 def test_no_sources_at_all_is_an_error(repo):
     ran = repo.run()
     assert ran.code == 2
