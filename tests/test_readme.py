@@ -76,6 +76,17 @@ def test_the_commands_without_make_are_the_ones_that_make_runs():
             assert command in recipes
 
 
+def test_the_modules_that_make_runs_are_ours_whatever_is_installed():
+    packages = set(re.findall(r"-m ((?:tests|course_\w+))\b", read("Makefile")))
+    assert packages == {"tests", "course_build"}
+    ask = "import sys; print(*(__import__(name).__file__ for name in sys.argv[1:]), sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", ask, *packages], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    homes = {Path(line).parent for line in done.stdout.splitlines()}
+    assert homes == {ROOT / name for name in packages}
+
+
 def outline(name):
     """What two readmes in different languages must have in common, in order."""
     kinds = r"^(#+ |```|!\[|- \*\*|\|---)"
