@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from course_build.clashes import check_clashes, own_imports
 from course_build.code_twins import check_code_twins
 from course_build.decode import decode
+from course_build.drafts import progress
 from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
@@ -91,16 +92,22 @@ def build_course(
         try:
             text = decode(path, files.sources[path])
             units = read_units(parse_source(path, text, settings.languages), settings)
-            stale = {language: stale_twins(units, language) for language in languages}
+            stale = {
+                language: stale_twins(units, language) if language in settings.complete else []
+                for language in languages
+            }
             findings += [finding for found in stale.values() for finding in found]
-            parts = gather_parts(units, library, files.references)
+            parts = replace(
+                gather_parts(units, library, files.references), drafts=settings.drafts
+            )
             composed = compose_all(parts, languages, settings)
         except CourseError as error:
             findings += error.findings
             continue
         for language, editions in composed.items():
             keys = [finding.key for finding in stale[language]] if preview else []
-            head = head_texts(stem_of(path), stems, language, settings, keys)
+            told = progress(units, language) if language in settings.drafts else ""
+            head = head_texts(stem_of(path), stems, language, settings, keys, told)
             name = f"{stem_of(path)}.{language}.ipynb"
             rendered = [render(add_head(cells, head), name) for cells in editions]
             course = course.with_notebook(stem_of(path), language, *rendered)
@@ -129,10 +136,11 @@ def check_names(paths: Iterable[str]) -> list[Finding]:
 
 def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
     """Pair the twins and check everything that needs no library."""
-    units, findings = pair_twins(cells, settings.languages)
+    units, findings = pair_twins(cells, settings.languages, settings.drafts)
     stop_if_broken([*findings, *check_syntax(cells)])
-    code = [unit for unit in units if unit.first.kind == "code"]
-    prose = [unit for unit in units if unit.first.kind == "markdown"]
+    in_step = [unit.in_step(settings.drafts) for unit in units]
+    code = [unit for unit in in_step if unit.first.kind == "code"]
+    prose = [unit for unit in in_step if unit.first.kind == "markdown"]
     stop_if_broken(
         [
             *check_structure(units),
@@ -140,10 +148,14 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
             *(f for unit in code for f in check_code_twins(unit)),
             *(f for unit in prose for f in check_structure_alike(unit)),
             *(f for unit in code for cell in unit.cells
-              for f in check_comments(cell, settings.languages)),
+              for f in check_comments(cell, settings.languages, settings.drafts)),
         ]
     )  # fmt: skip
-    return units
+    # A draft's prose is shown though the source has changed since; its code would not run.
+    return [
+        unit if unit.first.kind == "markdown" else step
+        for unit, step in zip(units, in_step, strict=True)
+    ]
 
 
 def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[str, bytes]) -> Parts:

@@ -16,7 +16,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--module", nargs="+", metavar="NAME", help="only these modules: 3, or the file's name"
     )
-    parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages: en ru")
+    parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages")
 
 
 def read_settings(root: Path) -> Settings:

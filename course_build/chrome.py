@@ -3,7 +3,8 @@
 What an author writes lives in the sources; here is only what the builder adds around it.
 The link to a notebook in another language is in that language, for those who look for it, and
 shows where the file is: a notebook that was copied alone has no such neighbour.
-Every language has the same entries with the same placeholders; a test compares them.
+Every language has the same entries with the same placeholders; a test compares them. A draft may
+have none: then the first language's words are used.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 CHROME: dict[str, dict[str, str]] = {
     "en": {
         "this": "This notebook in English",
+        "other": "This notebook in the language {code}",
         "previous": "← Module {number}",
         "next": "Module {number} →",
         "colab": "Open in Colab",
@@ -22,9 +24,14 @@ CHROME: dict[str, dict[str, str]] = {
         "solution": "Solution",
         "preview": "**Preview.** The English of these cells has changed since the translation was "
         "confirmed: {keys}.",
+        "progress": "**A translation in progress:** {done} of {count} cells; the others are shown "
+        "in English.",
+        "untranslated": "*(English: not translated yet)*",
+        "outdated": "*(The English text has changed since this was translated.)*",
     },
     "ru": {
         "this": "Этот блокнот по-русски",
+        "other": "Этот блокнот на языке {code}",
         "previous": "← Модуль {number}",
         "next": "Модуль {number} →",
         "colab": "Открыть в Colab",
@@ -36,13 +43,23 @@ CHROME: dict[str, dict[str, str]] = {
         "solution": "Решение",
         "preview": "**Черновик.** Английский текст этих ячеек изменился с тех пор, как перевод "
         "был подтверждён: {keys}.",
+        "progress": "**Перевод не закончен:** готово ячеек — {done} из {count}; остальные показаны "
+        "по-английски.",
+        "untranslated": "*(По-английски: перевода пока нет)*",
+        "outdated": "*(Английский текст изменился после перевода.)*",
     },
 }
 
 
 def say(language: str, entry: str, **values: object) -> str:
-    """Say one of the builder's sentences in the notebook's language."""
-    return CHROME[language][entry].format(**values)
+    """Say one of the builder's sentences in the notebook's language, or in the first of all."""
+    words = CHROME.get(language) or next(iter(CHROME.values()))
+    return words[entry].format(**values)
+
+
+def name_edition(other: str, language: str) -> str:
+    """Name the notebook in another language: in its own words, or by its code if it has none."""
+    return say(other, "this") if other in CHROME else say(language, "other", code=other)
 
 
 def name_some(language: str, names: Sequence[str], width: int) -> str:

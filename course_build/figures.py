@@ -3,10 +3,11 @@
     python -m course_build.figures [--check]
 
 A figure is an output that carries an SVG, its name and its alt text; figures/LANGUAGE/ holds each
-as module_NN-NAME.svg. One that is marked as measured in that run needs no name and gets no file:
-the next run would draw another. Notebooks whose executed copies are missing, failed or older than
-their source cells are run first. Exit codes: 0 done; 1 figures are stale, missing or orphaned;
-2 broken (a notebook fails, a figure has no alt text or lacks its twin in another language).
+as module_NN-NAME.svg, for every language but the drafts. One that is marked as measured in that run
+needs no name and gets no file: the next run would draw another. Notebooks whose executed copies are
+missing, failed or older than their source cells are run first. Exit codes: 0 done; 1 figures are
+stale, missing or orphaned; 2 broken (a notebook fails, a figure has no alt text or lacks its twin
+in another language).
 """
 
 import argparse
@@ -219,7 +220,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     folder = root / "figures"
     try:
         settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
-        wanted = extract(fresh_copies(root, settings.languages))
+        wanted = extract(fresh_copies(root, settings.complete))
         findings = compare(wanted, folder)
         if not only_check:
             stale = [f.path for f in findings if f.rule == "figure-stale"]
@@ -234,7 +235,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         return 2
     for finding in findings:
         print(finding, file=sys.stderr)
-    print(f"{len(wanted)} figures in {len(settings.languages)} languages, {len(findings)} findings")
+    print(f"{len(wanted)} figures in {len(settings.complete)} languages, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from course_build.chrome import say
+from course_build.chrome import name_edition, say
 from course_build.notebook import Line, NotebookCell
 from course_build.settings import Settings
 
@@ -18,10 +18,15 @@ def module_number(stem: str) -> int:
 
 
 def head_texts(
-    stem: str, stems: Sequence[str], language: str, settings: Settings, stale_keys: Sequence[str]
+    stem: str,
+    stems: Sequence[str],
+    language: str,
+    settings: Settings,
+    stale_keys: Sequence[str],
+    progress: str = "",
 ) -> list[str]:
-    """The paragraphs under the title: the links, and in a preview the banner."""
-    paragraphs = [links(stem, stems, language, settings)]
+    """The paragraphs under the title: the links, a draft's progress, in a preview the banner."""
+    paragraphs = [links(stem, stems, language, settings), progress]
     if stale_keys:
         keys = ", ".join(f"`{key}`" for key in stale_keys)
         paragraphs.append("> " + say(language, "preview", keys=keys))
@@ -43,7 +48,7 @@ def links(stem: str, stems: Sequence[str], language: str, settings: Settings) ->
     ordered = sorted(stems)
     place = ordered.index(stem)
     parts = [
-        f"{say(other, 'this')}: [{other}/{stem}.ipynb](../{other}/{stem}.ipynb)"
+        f"{name_edition(other, language)}: [{other}/{stem}.ipynb](../{other}/{stem}.ipynb)"
         for other in settings.languages
         if other != language
     ]

@@ -1,10 +1,11 @@
 """One language's notebook as values: cells whose every line knows the file it came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from course_build.chrome import name_some, say
 from course_build.code import names_defined
+from course_build.drafts import mark
 from course_build.embed import Embedded, Embedding
 from course_build.exercises import solutions
 from course_build.header import MACHINERY
@@ -53,6 +54,7 @@ class Parts:
     embedding: Embedding
     imports: Sequence[Import]
     references: Mapping[str, Reference]
+    drafts: Collection[str] = ()
 
     def hint_number(self, cell: Cell) -> int:
         """Which hint of its exercise this is, from 1."""
@@ -82,12 +84,13 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
             cells.append(_fold(_generated(cell, code), language, "reference"))
         elif cell.role == "hint":
             place = {"number": parts.hint_number(cell), "count": parts.hint_count(cell)}
-            cells.append(_details(cell, say(language, "hint", **place), _written(cell)))
+            body = _prose(unit, language, parts.drafts)
+            cells.append(_details(cell, say(language, "hint", **place), body))
         elif cell.role == "solution":
             code = _fenced(cell, _selected(cell, language, languages))
             cells.append(_details(cell, say(language, "solution"), code))
         elif cell.kind == "markdown":
-            cells.append(_cell(cell, _written(cell)))
+            cells.append(_cell(cell, _prose(unit, language, parts.drafts)))
         elif cell.role == "folded":
             plain = _cell(cell, _selected(cell, language, languages))
             cells.append(_fold(plain, language, "machinery", names_defined(cell.text)))
@@ -173,11 +176,21 @@ def _lines(cell: Cell, *texts: str) -> list[Line]:
     return [Line(text, cell.path, cell.line) for text in texts]
 
 
-def _written(cell: Cell) -> list[Line]:
-    return [
+def _prose(unit: Unit, language: str, drafts: Collection[str]) -> list[Line]:
+    """The text as written; a draft's mark goes above it, but below its heading."""
+    cell = unit.in_language(language)
+    lines = [
         Line(text, cell.path, cell.text_line + number)
         for number, text in enumerate(cell.text.split("\n"))
     ]
+    said = mark(unit, language) if language in drafts else ""
+    if not said:
+        return lines
+    heading, rest = (lines[:1], lines[1:]) if lines[0].text.startswith("#") else ([], lines)
+    while rest and not rest[0].text.strip():
+        rest = rest[1:]
+    above = _lines(cell, "", said) if heading else _lines(cell, said)
+    return [*heading, *above, *(_lines(cell, "") if rest else []), *rest]
 
 
 def _selected(cell: Cell, language: str, languages: Sequence[str]) -> list[Line]:

@@ -363,7 +363,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--edition", choices=[*EDITIONS, "all"], default="all", help="which edition (default: all)"
     )
-    parser.add_argument("--lang", nargs="+", default=[], metavar="CODE", help="en, ru")
+    parser.add_argument("--lang", nargs="+", default=[], metavar="CODE", help="the languages")
     parser.add_argument(
         "--module", nargs="+", default=[], metavar="NAME", help="3, or the notebook's name"
     )

@@ -12,11 +12,20 @@ SETTINGS_FILE = "pyproject.toml"
 
 @dataclass(frozen=True)
 class Settings:
-    """Languages (the first is the source language) and where the repository lives."""
+    """Languages (the first is the source language) and where the repository lives.
+
+    The last of the languages may be drafts: incomplete or stale there is nothing to mend.
+    """
 
     languages: tuple[str, ...]
     repository: str
     branch: str
+    drafts: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """The languages in which everything must be there and confirmed."""
+        return tuple(code for code in self.languages if code not in self.drafts)
 
 
 def parse_settings(text: str) -> Settings:
@@ -35,8 +44,14 @@ def parse_settings(text: str) -> Settings:
         if language not in CHROME:
             raise _error(
                 f"the builder has no words for the language {language!r}",
-                f"add {language!r} to CHROME in course_build/chrome.py",
+                f"add {language!r} to CHROME in course_build/chrome.py, or make it a draft",
             )
+    drafts = table.get("drafts", [])
+    if not _is_list_of_names([*languages, *drafts] if isinstance(drafts, list) else drafts):
+        raise _error(
+            f"[tool.course] drafts must be a list of codes that languages lacks, got {drafts!r}",
+            'write drafts = ["de"], or drafts = [] where every translation is complete',
+        )
     repository = table.get("repository", "")
     if not (isinstance(repository, str) and re.fullmatch(r"([\w.-]+/[\w.-]+)?", repository)):
         raise _error(
@@ -49,7 +64,7 @@ def parse_settings(text: str) -> Settings:
             f"[tool.course] branch must be the name of a branch, got {branch!r}",
             'write branch = "main"',
         )
-    return Settings(tuple(languages), repository, branch)
+    return Settings((*languages, *drafts), repository, branch, tuple(drafts))
 
 
 def _is_list_of_names(value: object) -> bool:

@@ -6,7 +6,7 @@ translation was last confirmed against.
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from course_build.findings import Finding
@@ -24,10 +24,19 @@ class Unit:
         return self.cells[0]
 
     def in_language(self, language: str) -> Cell:
-        """The cell that a notebook in this language shows."""
-        if self.first.lang is None:
-            return self.first
-        return next(cell for cell in self.cells if cell.lang == language)
+        """The cell that a notebook in this language shows; the source's where it has none."""
+        return next((cell for cell in self.cells if cell.lang == language), self.first)
+
+    def is_stale(self, language: str) -> bool:
+        """Is there a translation into this language that today's source text does not confirm?"""
+        cell = self.in_language(language)
+        return cell is not self.first and cell.stamp != stamp(self.first.text)
+
+    def in_step(self, drafts: Collection[str]) -> "Unit":
+        """This unit without the translations of an older text that a draft is allowed to have."""
+        return Unit(
+            tuple(c for c in self.cells if c.lang not in drafts or not self.is_stale(c.lang))
+        )
 
 
 def stamp(text: str) -> str:
@@ -37,11 +46,17 @@ def stamp(text: str) -> str:
     return hashlib.sha256("\n".join(lines).strip("\n").encode()).hexdigest()[:8]
 
 
-def pair_twins(cells: Sequence[Cell], languages: Sequence[str]) -> tuple[list[Unit], list[Finding]]:
-    """Group cells into units and say where a twin is missing, misplaced or different."""
+def pair_twins(
+    cells: Sequence[Cell], languages: Sequence[str], drafts: Collection[str] = ()
+) -> tuple[list[Unit], list[Finding]]:
+    """Group cells into units and say where a twin is missing, misplaced or different.
+
+    Only a twin in one of the drafts may be missing.
+    """
     units: list[Unit] = []
     findings: list[Finding] = []
     runs: dict[str, list[Cell]] = {}
+    written = {(cell.key, cell.lang) for cell in cells}
     for run in _runs(cells):
         key = run[0].key
         if key in runs:
@@ -49,18 +64,16 @@ def pair_twins(cells: Sequence[Cell], languages: Sequence[str]) -> tuple[list[Un
                 findings.append(_duplicate(run[0], runs[key][0]))
             continue
         runs[key] = run
-        findings += _check_run(run, cells, languages)
+        wanted = [code for code in languages if code not in drafts or (key, code) in written]
+        findings += _check_run(run, cells, wanted)
         units.append(Unit(tuple(run)))
     return units, findings
 
 
 def stale_twins(units: Sequence[Unit], language: str) -> list[Finding]:
     """The translations into a language that are not confirmed against today's source text."""
-    pairs = [(unit.first, unit.in_language(language)) for unit in units]
     return [
-        _stale(source, cell)
-        for source, cell in pairs
-        if cell is not source and cell.stamp != stamp(source.text)
+        _stale(unit.first, unit.in_language(language)) for unit in units if unit.is_stale(language)
     ]
 
 

@@ -47,8 +47,9 @@ WRONG = {
     "two English, then two Russian": (
         "# en: a\n# en: b\n# ru: а\n# ru: б\nx = 1",
         1,
-        "# ru: line is not where",
+        "# ru: line is missing",
     ),
+    "two Russian": ("# en: a\n# ru: б\n# ru: в\nx = 1", 1, "# ru: line is there twice"),
     "a line between": ("# en: a\nx = 1\n# ru: б", 1, "# ru: line is not where"),
     "another indent": ("if 1:\n    # en: a\n  # ru: б\n    x = 1", 2, "indented alike"),
     "after code": ("x = 1  # en: a\n# ru: б", 1, "alone on its line"),
