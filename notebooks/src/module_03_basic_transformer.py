@@ -2,28 +2,28 @@
 r"""
 # Module 3. The basic Transformer
 
-The models you talk to are built from refinements of the block made here. You will build one yourself, from a dot product to a small language model that trains in seconds, and you will check each step instead of trusting it.
+The models you talk to are stacks of refined versions of one block. Here you build that block yourself, from a dot product up to a small language model that trains in seconds, and you check each step instead of trusting it.
 
 **By the end you can** write masked attention from memory, say what every tensor's shape is and why, recognise the classic silent bugs by their symptoms, and tell which test would have caught each one.
 """
 
-# %% [markdown] lang="ru" key="title" en="f91810d2"
+# %% [markdown] lang="ru" key="title" en="170a314b"
 r"""
 # Модуль 3. Базовый Transformer
 
-Модели, с которыми вы разговариваете, собраны из усовершенствованных вариантов блока, который мы здесь построим. Вы соберёте его сами: от скалярного произведения до маленькой языковой модели, которая обучается за секунды, — и каждый шаг не примете на веру, а проверите.
+Модели, с которыми вы разговариваете, сложены из усовершенствованных вариантов одного и того же блока. Здесь вы соберёте его сами, от скалярного произведения до маленькой языковой модели, которая обучается за секунды, и ничего не примете на веру: каждый шаг проверите.
 
 **К концу модуля вы сможете** написать внимание с маской по памяти, назвать форму каждого тензора и объяснить её, узнать классические тихие ошибки по симптомам и сказать, какая проверка поймала бы каждую.
 """
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** A processor is enough; no graphics card is used. Running everything takes under a minute, reading with the exercises about three hours. You need Python, matrix multiplication and the idea of a gradient.
+**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it, exercises included, takes about three hours. You need Python, matrix multiplication and the idea of a gradient.
 
 Cells titled *Machinery* are folded: argument checks, drawing, the insides of *contracts* (section 4 explains them). Nothing you must know is hidden there.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="7d7cbef9"
+# %% [markdown] lang="ru" key="before-you-start" en="60eab14d"
 r"""
 **Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение с упражнениями — около трёх часов. Понадобятся Python, умножение матриц и представление о градиенте.
 
@@ -39,7 +39,7 @@ The first cell installs only what is missing. In an environment that has everyth
 
 # %% [markdown] lang="ru" key="setup-ask" en="0231dfa6"
 r"""
-## 0. Рабочее место, которому можно верить
+## 0. Рабочее место, на которое можно положиться
 
 Первая ячейка устанавливает лишь то, чего не хватает. Там, где всё уже есть — например, в Colab, — она не делает ничего и обходится без сети.
 """
@@ -93,16 +93,16 @@ r"""
 
 Expected values must not come from the code under test. The folded cell below holds them as text: a small program computed them with nothing but Python floats, and a second one, in 50-digit arithmetic, agrees with each to a few units in the last place.
 
-Before any number is used, its text must hash to the published digest. That catches accidents, though not a forger who changes both.
+Before any number is used, the text must hash to the published digest. That catches accidents, though not a forger who changes both.
 """
 
-# %% [markdown] lang="ru" key="reference-ask" en="7f8cdfd1"
+# %% [markdown] lang="ru" key="reference-ask" en="bb58d854"
 r"""
 ### Числа, обещанные заранее
 
-Ожидаемые значения не должны браться из проверяемого кода. Свёрнутая ячейка ниже хранит их как текст: их вычислила маленькая программа, которой хватило чисел с плавающей точкой из самого Python, а вторая, в арифметике с 50 знаками, подтвердила каждое с точностью до нескольких единиц последнего разряда.
+Ожидаемые значения не должны браться из проверяемого кода. Свёрнутая ячейка ниже хранит их в виде текста. Вычислила их маленькая программа, которая обходится обычными числами Python с плавающей точкой; вторая, считающая с 50 знаками, подтвердила каждое с точностью до нескольких единиц последнего разряда.
 
-Прежде чем использовать хотя бы одно число, мы сверяем отпечаток текста с опубликованным. Так обнаруживаются случайные искажения, но не подделка, при которой изменили и текст, и отпечаток.
+Прежде чем использовать хотя бы одно число, мы сверяем отпечаток текста с опубликованным. Это спасает от случайных искажений, но не от злоумышленника, который подменит и то и другое.
 """
 
 # %% key="reference-json" role="reference" reference="module_03"
@@ -127,7 +127,7 @@ The digest matched, so from here on `reference[...]` is a promise made before th
 
 # %% [markdown] lang="ru" key="reference-say" en="bf5bce0d"
 r"""
-Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент покажет, что неверный вызов *падает* и с каким сообщением, но блокнот не остановит.
+Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент показывает, что неверный вызов *падает* и что он при этом сообщает, а блокнот продолжает работать.
 """
 
 # %% key="expect-raises"
@@ -173,12 +173,12 @@ print("v =", v.tolist())
 
 # %% [markdown] lang="en" key="example-vectors-say"
 r"""
-Read the columns of `q` and `k` as two features: "has to do with the sun", "has to do with the moon". The sun has the first, the moon the second, an eclipse both. Queries equal keys here only to keep the arithmetic in your head; in a model they come from two different learned matrices.
+Read the columns of `q` and `k` as two features: "has to do with the sun" and "has to do with the moon". The sun has the first, the moon the second, an eclipse both. Queries equal keys here only to keep the arithmetic in your head; in a model they come from two different learned matrices.
 """
 
-# %% [markdown] lang="ru" key="example-vectors-say" en="e18c0a51"
+# %% [markdown] lang="ru" key="example-vectors-say" en="98864cc1"
 r"""
-Столбцы `q` и `k` читайте как два признака: «про солнце» и «про луну». У солнца есть первый, у луны — второй, у затмения — оба. Запросы здесь равны ключам только затем, чтобы всё считалось в уме; в модели их вычисляют с помощью двух разных обучаемых матриц.
+Столбцы `q` и `k` читайте как два признака: «про солнце» и «про луну». У солнца есть первый, у луны — второй, у затмения — оба. Запросы здесь равны ключам только затем, чтобы всё считалось в уме; в модели их дают две разные обучаемые матрицы.
 """
 
 # %% [markdown] lang="en" key="scores-ask"
@@ -217,30 +217,30 @@ assert torch.equal(matches, matches_loop)
 
 # %% [markdown] lang="en" key="scores-say"
 r"""
-Row $i$ belongs to the token that asks, column $j$ to the token that is asked. The eclipse matches itself with 2 and each of the others with 1. The whole table is one matrix product, $QK^\top$, equal to the loop to the last bit: small whole numbers are exact in floating point, elsewhere we shall compare with a tolerance.
+Row $i$ belongs to the token that asks, column $j$ to the token that is asked. The eclipse matches itself with 2 and each of the others with 1. The whole table is one matrix product, $QK^\top$, equal to the loop to the last bit: small whole numbers are exact in floating point; elsewhere we shall compare with a tolerance.
 """
 
-# %% [markdown] lang="ru" key="scores-say" en="482584f2"
+# %% [markdown] lang="ru" key="scores-say" en="63d730a0"
 r"""
-Строка $i$ принадлежит тому, кто спрашивает, столбец $j$ — тому, кого спрашивают. У затмения совпадение с собой равно 2, с каждым из остальных — 1. Вся таблица — одно матричное произведение $QK^\top$, равное циклу до последнего бита: небольшие целые числа в арифметике с плавающей точкой точны, в остальных случаях будем сравнивать с допуском.
+Строка $i$ принадлежит тому, кто спрашивает, столбец $j$ — тому, кого спрашивают. У затмения совпадение с собой равно 2, с каждым из остальных — 1. Вся таблица — одно матричное произведение $QK^\top$, равное циклу до последнего бита: небольшие целые числа в арифметике с плавающей точкой точны; во всех остальных случаях будем сравнивать с допуском.
 """
 
 # %% [markdown] lang="en" key="softmax-ask"
 r"""
 ### Weights: scores become shares
 
-Divided by $\sqrt{d_k} = \sqrt2$, the matches are called *scores*, $s_{ij}$; section 2 shows why. We want positive shares with sum one, and a larger score must give a larger share. The softmax does this in every row:
+Divided by $\sqrt{d_k} = \sqrt2$, the matches are called *scores*, $s_{ij}$; section 2 shows why we divide. We want positive shares that sum to one, and a larger score must give a larger share. The softmax does this in every row:
 
-$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{m} e^{s_{im}}}.$$
+$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{j'} e^{s_{ij'}}}.$$
 """
 
-# %% [markdown] lang="ru" key="softmax-ask" en="ad367105"
+# %% [markdown] lang="ru" key="softmax-ask" en="01ab56b7"
 r"""
 ### Веса: оценки становятся долями
 
-Совпадения, делённые на $\sqrt{d_k} = \sqrt2$, называют *оценками* $s_{ij}$; зачем делить, покажет раздел 2. Нужны положительные доли, дающие в сумме единицу, и чем больше оценка, тем больше должна быть доля. Это делает softmax в каждой строке:
+Совпадения, делённые на $\sqrt{d_k} = \sqrt2$, называют *оценками* $s_{ij}$; зачем делить, покажет раздел 2. Нужны положительные доли, дающие в сумме единицу, и чем больше оценка, тем больше должна быть доля. Такие доли в каждой строке даёт softmax:
 
-$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{m} e^{s_{im}}}.$$
+$$w_{ij} = \frac{e^{s_{ij}}}{\sum_{j'} e^{s_{ij'}}}.$$
 """
 
 # %% key="softmax-by-hand"
@@ -257,7 +257,7 @@ Each row sums to 1: every token spends exactly one unit of attention. The eclips
 
 # %% [markdown] lang="ru" key="softmax-say" en="7f122e3e"
 r"""
-Сумма каждой строки равна 1: любой токен тратит ровно одну единицу внимания. Затмение (последняя строка) отдаёт около половины себе и по четверти остальным. Теперь то же вдоль неверной оси: формы сходятся ничуть не хуже.
+Сумма каждой строки равна 1: каждый токен тратит ровно одну единицу внимания. Затмение (последняя строка) отдаёт около половины себе и по четверти остальным. Теперь то же вдоль неверной оси: формы сходятся ничуть не хуже.
 """
 
 # %% key="softmax-axis"
@@ -267,12 +267,12 @@ assert torch.allclose(torch.softmax(scores, dim=-1), weights)
 
 # %% [markdown] lang="en" key="softmax-axis-say"
 r"""
-Along the queries (`dim=0`) the eclipse spends 1.31 units and the others 0.85: nobody complains, and the model is wrong. The axis of the softmax is always the axis of the keys.
+Taken along the queries (`dim=0`), the softmax lets the eclipse spend 1.31 units and each of the others 0.85: nobody complains, and the model is wrong. The axis of the softmax is always the axis of the keys.
 """
 
-# %% [markdown] lang="ru" key="softmax-axis-say" en="d2c6a654"
+# %% [markdown] lang="ru" key="softmax-axis-say" en="4f4211c2"
 r"""
-Вдоль запросов (`dim=0`) затмение тратит 1,31 единицы, а остальные — по 0,85: никто не возражает, а модель неверна. Ось softmax — это всегда ось ключей.
+Если взять softmax вдоль запросов (`dim=0`), затмение потратит 1,31 единицы, а остальные — по 0,85: никто не возразит, а модель будет неверна. Ось softmax — это всегда ось ключей.
 """
 
 # %% [markdown] lang="en" key="output-ask"
@@ -288,7 +288,7 @@ $$o_i = \sum_j w_{ij}\, v_j \qquad\text{or}\qquad O = WV.$$
 r"""
 ### Выход: смесь значений
 
-На последнем шаге доли тратятся: выход $i$ — взвешенное среднее всех значений, а веса берутся из строки $i$.
+На последнем шаге доли тратятся: выход $i$ — это среднее всех значений, взвешенное строкой $i$.
 
 $$o_i = \sum_j w_{ij}\, v_j \qquad\text{или}\qquad O = WV.$$
 """
@@ -316,10 +316,10 @@ Every token arrives as one vector $x$. Three learned matrices look at it in thre
 
 $$q = xW_Q, \qquad k = xW_K, \qquad v = xW_V.$$
 
-Would one matrix for queries and keys be enough? Compare the score tables with their transposes.
+Would one matrix for queries and keys be enough? Compare each table of matches with its transpose.
 """
 
-# %% [markdown] lang="ru" key="projections-ask" en="a9ace514"
+# %% [markdown] lang="ru" key="projections-ask" en="df79369c"
 r"""
 ### Откуда берутся запросы, ключи и значения
 
@@ -327,7 +327,7 @@ r"""
 
 $$q = xW_Q, \qquad k = xW_K, \qquad v = xW_V.$$
 
-Хватило бы одной матрицы на запросы и ключи? Сравните каждую таблицу оценок с её же транспонированной.
+Хватило бы одной матрицы на запросы и ключи? Сравните каждую таблицу совпадений с ней же, но транспонированной.
 """
 
 # %% key="projections"
@@ -345,7 +345,7 @@ With one shared matrix the table is symmetric: a pronoun cannot match its noun b
 
 # %% [markdown] lang="ru" key="projections-say" en="252885e7"
 r"""
-С одной общей матрицей таблица симметрична: местоимение не может подходить к своему существительному лучше, чем существительное — к местоимению. Две матрицы снимают это ограничение. Все три роли играет одна и та же последовательность, поэтому это называется *самовниманием*.
+С одной общей матрицей таблица симметрична: местоимение не может подходить к своему существительному лучше, чем существительное — к местоимению. Две матрицы снимают это ограничение. Все три роли играет одна и та же последовательность, поэтому такое внимание называют *самовниманием*.
 """
 
 # %% [markdown] lang="en" key="cost-ask"
@@ -375,7 +375,7 @@ Twice the length, four times the pairs. Each costs 64 multiplications to compare
 
 # %% [markdown] lang="ru" key="attention-cost-say" en="f2ed6605"
 r"""
-Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины квадрат становится важен, измерит модуль 4.
+Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины этот квадрат начинает сказываться, мы измерим в модуле 4.
 """
 
 # %% [markdown] lang="en" key="scaling-ask"
@@ -386,10 +386,10 @@ Suppose the numbers in $q$ and $k$ are independent, with mean 0 and variance 1. 
 
 $$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
 
-With 64 features a typical match is $\sqrt{64} = 8$ away from zero. Dividing by $\sqrt{d_k}$ brings the variance back to 1. That is a claim about numbers, so let us measure it.
+With 64 features a typical match is $\sqrt{64} = 8$ away from zero. Dividing by $\sqrt{d_k}$ brings the variance back to 1. That is a claim about numbers, so the function below measures it: it draws many random pairs and returns both variances.
 """
 
-# %% [markdown] lang="ru" key="scaling-ask" en="3a195a67"
+# %% [markdown] lang="ru" key="scaling-ask" en="978fe6a8"
 r"""
 ## 2. Зачем делить на корень из $d_k$?
 
@@ -397,7 +397,7 @@ r"""
 
 $$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
 
-При 64 признаках типичное совпадение отстоит от нуля на $\sqrt{64} = 8$. Деление на $\sqrt{d_k}$ возвращает дисперсию к 1. Это утверждение о числах — значит, его можно измерить.
+При 64 признаках типичное совпадение отстоит от нуля на $\sqrt{64} = 8$. Деление на $\sqrt{d_k}$ возвращает дисперсию к 1. Это утверждение о числах — значит, его можно измерить: функция ниже берёт много случайных пар и возвращает обе дисперсии.
 """
 
 # %% key="score-variance"
@@ -412,12 +412,12 @@ assert abs(scaled / promise["scaled_variance_target"] - 1) < promise["relative_t
 
 # %% [markdown] lang="en" key="score-variance-say"
 r"""
-Over 50,000 random pairs the variance is within 8 % of the theory, before and after scaling. One width could be luck, so the picture repeats the experiment for eight widths. Look for two things: the slope of the upper line, and the flatness of the lower one.
+Over 50,000 random pairs the variance is within 8% of the theory, before and after scaling. One width could be luck, so the picture repeats the experiment for eight widths. Look for two things: the slope of the upper line, and the flatness of the lower one.
 """
 
-# %% [markdown] lang="ru" key="score-variance-say" en="5d9f719e"
+# %% [markdown] lang="ru" key="score-variance-say" en="81fb2f46"
 r"""
-Дисперсия, измеренная по 50 000 случайных пар, отличается от теории меньше чем на 8 % — и до деления, и после. С одной шириной могло и повезти, поэтому на рисунке опыт повторён для восьми. Обратите внимание на две вещи: наклон верхней линии и горизонтальность нижней.
+По 50 000 случайных пар дисперсия отличается от теоретической меньше чем на 8 % — и до деления, и после. С одной шириной могло и повезти, поэтому на рисунке опыт повторён для восьми. Обратите внимание на две вещи: наклон верхней линии и горизонтальность нижней.
 """
 
 # %% key="variance-data"
@@ -443,10 +443,10 @@ show_figure(
     figure,
     name="variance",
     alt="Log-log plot of score variance against key width from 2 to 256: without the "
-    "division it climbs along the line d_k, with it the variance stays on the line 1.",
+    "division it climbs along the line d_k; with the division it stays on the line 1.",
 )
 
-# %% lang="ru" key="variance-figure" en="19eb2aa0"
+# %% lang="ru" key="variance-figure" en="10486d1c"
 figure = draw_variance(
     widths,
     [unscaled for unscaled, _ in variances],
@@ -500,12 +500,12 @@ for divisor in (1.0, math.sqrt(64)):
 
 # %% [markdown] lang="en" key="saturation-say"
 r"""
-Without the division 83 % of the attention goes to one key before anything has been learned; with it, 23 %. What does that do to learning? Measure the gradient that reaches each query, for the unluckiest tenth and the luckiest tenth of them.
+Without the division 83% of the attention goes to one key before anything has been learned; with it, 23%. What does that do to learning? Measure the gradient that reaches each query: below what size does the weakest tenth stay, and what size does the strongest tenth exceed?
 """
 
-# %% [markdown] lang="ru" key="saturation-say" en="4b2b60d5"
+# %% [markdown] lang="ru" key="saturation-say" en="b5b07bdb"
 r"""
-Без деления 83 % внимания достаётся одному ключу ещё до всякого обучения, с делением — 23 %. Как это скажется на обучении? Измерим градиент, который доходит до каждого запроса, — у самой невезучей и у самой везучей десятой их части.
+Без деления 83 % внимания достаётся одному ключу ещё до всякого обучения, с делением — 23 %. Как это скажется на обучении? Измерим градиент, который доходит до каждого запроса: какой величины он не достигает у слабейшей десятой части запросов и какую превышает у сильнейшей?
 """
 
 # %% key="saturation-gradient"
@@ -518,12 +518,12 @@ for divisor in (1.0, math.sqrt(64)):
 
 # %% [markdown] lang="en" key="saturation-gradient-say"
 r"""
-Saturation does not make every gradient small; it makes them wild. Some queries learn nothing while others lurch, a thousandfold apart; scaled, the two tenths differ about twofold. And nothing crashes in either case: a missing scale is our first *silent bug*.
+Saturation does not make every gradient small; it makes them wild. Some queries learn next to nothing while others lurch, a thousandfold apart; with the division the two sizes differ about twofold. And nothing crashes in either case: a missing scale, like the wrong axis in section 1, is a *silent bug*, wrong numbers without an error.
 """
 
-# %% [markdown] lang="ru" key="saturation-gradient-say" en="abf42308"
+# %% [markdown] lang="ru" key="saturation-gradient-say" en="6a8cc3b1"
 r"""
-Насыщение не делает все градиенты маленькими — оно делает их неуправляемыми. Одни запросы не учатся вовсе, другие бросает из стороны в сторону, и разрыв тысячекратный; с делением эти десятые доли различаются примерно вдвое. И ничего не падает ни в том, ни в другом случае: пропущенный множитель — наша первая *тихая ошибка*.
+Насыщение не делает все градиенты маленькими — оно делает их неуправляемыми. Одни запросы почти не учатся, другие бросает из стороны в сторону, и разрыв тысячекратный; с делением эти две величины различаются примерно вдвое. И ничего не падает ни в том, ни в другом случае: пропущенное деление, как и неверная ось в разделе 1, — это *тихая ошибка*: числа неверны, а сообщения о том нет.
 """
 
 # %% [markdown] lang="en" key="overflow-ask"
@@ -550,12 +550,12 @@ assert naive.isnan().all() and torch.allclose(stable, torch.tensor([1.0, 0.0]).s
 
 # %% [markdown] lang="en" key="overflow-say"
 r"""
-Infinity over infinity is `nan`. The shifted version is right, because only differences matter: 1000 and 999 behave just like 1 and 0. Library softmaxes shift for you; hand-written ones have forgotten it in real projects ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
+Infinity over infinity is `nan`. The shifted version is right, because only differences matter: 1000 and 999 behave just like 1 and 0. Library softmaxes shift for you; hand-written ones have forgotten to, even in real projects ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
 """
 
-# %% [markdown] lang="ru" key="overflow-say" en="494a2436"
+# %% [markdown] lang="ru" key="overflow-say" en="5131593b"
 r"""
-Бесконечность, делённая на бесконечность, — это `nan`. Вариант со сдвигом верен, потому что важны только разности: 1000 и 999 ведут себя как 1 и 0. Библиотечный softmax сдвигает сам, а в написанных вручную об этом забывали и в настоящих проектах ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
+Бесконечность, делённая на бесконечность, — это `nan`. Вариант со сдвигом верен: важны только разности, и 1000 с 999 ведут себя так же, как 1 с 0. Библиотечный softmax сдвигает сам, а в написанных вручную об этом забывали и в настоящих проектах ([pytorch_geometric#53](https://github.com/pyg-team/pytorch_geometric/issues/53)).
 """
 
 # %% [markdown] lang="en" key="masks-ask"
@@ -567,9 +567,9 @@ A language model predicts the next token, so while it trains, position 3 must no
 
 # %% [markdown] lang="ru" key="masks-ask" en="d0683af1"
 r"""
-## 3. Маски: кому кого можно читать
+## 3. Маски: кто кого может читать
 
-Языковая модель предсказывает следующий токен, поэтому при обучении позиция 3 не должна читать позицию 4: там записан ответ. Кому кого можно читать, говорит *маска*. У нас она всегда называется `allowed`, и `True` всегда значит «можно читать».
+Языковая модель предсказывает следующий токен, поэтому при обучении позиция 3 не должна читать позицию 4: там записан ответ. Кто кого может читать, говорит *маска*. У нас она всегда называется `allowed` («разрешено»), и `True` всегда значит «можно читать».
 """
 
 # %% [markdown] lang="en" key="causal-ask"
@@ -625,12 +625,12 @@ assert causal_allowed(1, 5, query_offset=4).sum() == 5
 
 # %% [markdown] lang="en" key="offset-say"
 r"""
-With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course shipped it in its own cache chapter ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
+With offset 0 the newest token sees only the oldest one: shapes fit, nothing fails, and the model forgets the whole conversation. This is the classic bug of key-value caches; a well-loved course had to mend the mask in its own cache chapter ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
 """
 
-# %% [markdown] lang="ru" key="offset-say" en="29158b3d"
+# %% [markdown] lang="ru" key="offset-say" en="1b94338b"
 r"""
-При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей; она попала даже в главу о кэше одного многими любимого курса ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
+При смещении 0 самый новый токен видит лишь самый старый: формы сходятся, ничего не падает, а модель забывает весь разговор. Это классическая ошибка KV-кэшей: чинить маску в главе о кэше пришлось даже одному всеми любимому курсу ([LLMs-from-scratch#697](https://github.com/rasbt/LLMs-from-scratch/issues/697)).
 """
 
 # %% [markdown] lang="en" key="mask-before-ask"
@@ -662,21 +662,21 @@ The moon used to share its attention among three; now the eclipse's share has go
 
 # %% [markdown] lang="ru" key="mask-before-say" en="fcc805f4"
 r"""
-Раньше луна делила внимание на троих; теперь доля затмения вернулась к тем двоим, кого ей можно читать: примерно 0,33 и 0,67. Все девять чисел совпали с эталоном с точностью до $10^{-12}$. Строка 2 не изменилась: у последнего токена и не было будущего, которое надо скрывать.
+Раньше луна делила внимание на троих; теперь доля затмения вернулась к тем двоим, кого она может читать: примерно 0,33 и 0,67. Все девять чисел совпали с эталоном с точностью до $10^{-12}$. Строка 2 не изменилась: у последнего токена и не было будущего, которое надо скрывать.
 """
 
 # %% [markdown] lang="en" key="mask-after-ask"
 r"""
 ### Break it: mask after the softmax
 
-It is tempting to compute the softmax first and then multiply by the mask. The forbidden weights are zero either way. The sun may read only itself, so change the eclipse's key: may the sun's row notice?
+It is tempting to compute the softmax first and then multiply by the mask. The forbidden weights are zero either way. The sun may read only itself, so change the eclipse's key: should the sun's row notice?
 """
 
-# %% [markdown] lang="ru" key="mask-after-ask" en="e9da8f2d"
+# %% [markdown] lang="ru" key="mask-after-ask" en="b97d1ed1"
 r"""
 ### Сломаем: маска после softmax
 
-Есть соблазн сначала вычислить softmax, а потом умножить на маску. Запрещённые веса в обоих случаях нулевые. Солнце может читать только себя; изменим ключ затмения — должна ли строка солнца это заметить?
+Так и тянет сначала вычислить softmax, а потом умножить его на маску. Запрещённые веса в обоих случаях нулевые. Солнце может читать только себя; изменим ключ затмения — должна ли строка солнца это заметить?
 """
 
 # %% key="mask-after"
@@ -733,14 +733,14 @@ r"""
 r"""
 ### Four masks you will meet
 
-*Padding* is filler that makes the texts of a *batch* (texts processed together) equally long; its mask hides it. *Causal* hides the future. A language model on padded text needs *both*: logical "and". In *cross-attention* four queries of one text read six keys of another, here with the last key hidden.
+*Padding* is filler that makes the texts of a *batch* (texts processed together) equally long; its mask hides it. *Causal* hides the future. A language model on padded text needs *both*, joined by a logical "and". In *cross-attention* four queries of one text read six keys of another, here with the last key hidden.
 """
 
-# %% [markdown] lang="ru" key="mask-kinds-ask" en="b3b384d1"
+# %% [markdown] lang="ru" key="mask-kinds-ask" en="a829dab7"
 r"""
 ### Четыре маски, которые вам встретятся
 
-*Дополнение* (паддинг) уравнивает длины текстов в *пакете* (текстах, обрабатываемых вместе), и маска его прячет. *Причинная* маска прячет будущее. Языковой модели на дополненном тексте нужны *обе*: логическое «и». В *перекрёстном внимании* четыре запроса одного текста читают шесть ключей другого; последний ключ здесь скрыт.
+*Дополнение* (паддинг) уравнивает длины текстов в *пакете* (текстах, обрабатываемых вместе), и маска его прячет. *Причинная* маска прячет будущее. Языковой модели на дополненном тексте нужны *обе*, соединённые логическим «и». В *перекрёстном внимании* четыре запроса одного текста читают шесть ключей другого; последний ключ здесь скрыт.
 """
 
 # %% key="mask-kinds"
@@ -892,18 +892,18 @@ Here is the whole formula:
 
 $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V,$$
 
-where $M$ is $0$ for allowed pairs and $-\infty$ for hidden ones. With $T_q$ queries and $T_k$ keys, the shapes are $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. The definition returns every intermediate, so that each can be checked.
+where $M$ is $0$ for allowed pairs and $-\infty$ for hidden ones. With $T_q$ queries and $T_k$ keys, the shapes are $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. `AttentionResult` holds every intermediate, so that each can be checked.
 """
 
-# %% [markdown] lang="ru" key="sdpa-ask" en="07bf6376"
+# %% [markdown] lang="ru" key="sdpa-ask" en="177a5a1c"
 r"""
-## 4. Масштабированное скалярное внимание — надёжно
+## 4. Масштабированное скалярное внимание: надёжный вариант
 
 Вот формула целиком:
 
 $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V,$$
 
-где $M$ — это $0$ для разрешённых пар и $-\infty$ для закрытых. При $T_q$ запросах и $T_k$ ключах формы таковы: $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. Определение возвращает все промежуточные результаты, чтобы каждый можно было проверить.
+где $M$ — это $0$ для разрешённых пар и $-\infty$ для закрытых. При $T_q$ запросах и $T_k$ ключах формы таковы: $Q: T_q \times d_k$, $K: T_k \times d_k$, $V: T_k \times d_v$. `AttentionResult` хранит все промежуточные результаты, чтобы каждый можно было проверить.
 """
 
 # %% key="attention-result"
@@ -919,7 +919,7 @@ Find the three steps in the code: compare, normalise, mix. The lines around them
 
 # %% [markdown] lang="ru" key="sdpa-read" en="079f093a"
 r"""
-Найдите в коде три шага: сравнить, нормировать, смешать. Строки вокруг них — осторожность, которой мы только что научились: проверка на входе, $-\infty$ до softmax, осознанное обращение с пустыми строками.
+Найдите в коде три шага: сравнить, нормировать, смешать. Строки вокруг них — осторожность, которой мы только что научились: проверить входы, поставить $-\infty$ до softmax, решить судьбу пустых строк сознательно.
 """
 
 # %% key="sdpa-use"
@@ -975,14 +975,14 @@ r"""
 r"""
 ### Does the library agree, gradients included?
 
-A function can return the right values and still learn wrongly. So we compare outputs *and* gradients with PyTorch's own function, on sizes that are all different.
+A function can return the right values and still pass wrong gradients back. So we compare outputs *and* gradients with PyTorch's own function, on sizes that are all different.
 """
 
-# %% [markdown] lang="ru" key="library-ask" en="973826ae"
+# %% [markdown] lang="ru" key="library-ask" en="c41b21c3"
 r"""
 ### Согласна ли библиотека — в том числе в градиентах?
 
-Функция может возвращать верные значения и всё же учиться неверно. Поэтому сравним с функцией самого PyTorch и выходы, *и* градиенты, причём все размеры возьмём разными.
+Функция может возвращать верные значения и всё же передавать назад неверные градиенты. Поэтому сравним с функцией самого PyTorch и выходы, *и* градиенты, причём все размеры возьмём разными.
 """
 
 # %% key="library-agrees"
@@ -1004,21 +1004,21 @@ Three queries, four keys, width 5 for comparing and 6 for carrying: all sizes di
 
 # %% [markdown] lang="ru" key="library-say" en="651fab4a"
 r"""
-Три запроса, четыре ключа, ширина 5 для сравнения и 6 для содержания: все размеры различны, и перепутанной оси негде спрятаться.
+Три запроса, четыре ключа, ширина 5 для сравнения и 6 для содержания: все размеры различны, так что перепутанной оси негде спрятаться.
 """
 
 # %% [markdown] lang="en" key="detach-ask"
 r"""
 ### Break it: right values, dead gradient
 
-The weights are cut off from the graph by accident; the output is the same to the last bit. What does the query learn?
+Here the weights have been cut off from the graph by accident, yet the output is the same to the last bit. What does the query learn?
 """
 
-# %% [markdown] lang="ru" key="detach-ask" en="97c149f7"
+# %% [markdown] lang="ru" key="detach-ask" en="65054e33"
 r"""
 ### Сломаем: верные значения, мёртвый градиент
 
-Веса по недосмотру отрезаны от графа вычислений, выход тот же до последнего бита. Чему научится запрос?
+Здесь веса по недосмотру отрезаны от графа вычислений, а выход прежний до последнего бита. Чему научится запрос?
 """
 
 # %% key="detach"
@@ -1063,18 +1063,28 @@ zeroed.output.square().sum().backward()
 print(zeroed.weights[0].tolist(), zeroed.output[0].tolist(), zeroed.empty_rows.tolist())
 assert (zeroed.weights[0] == 0).all() and all(leaf.grad.isfinite().all() for leaf in leaves)
 
+# %% [markdown] lang="en" key="empty-policy-say"
+r"""
+The refusal names row 0. Asked for zeros, the same call gives that row zero weights and zero output, and every gradient is finite: nothing is left to poison anyone.
+"""
+
+# %% [markdown] lang="ru" key="empty-policy-say" en="dbf9d4e7"
+r"""
+Отказ называет строку 0. Если же попросить нули, тот же вызов даёт этой строке нулевые веса и нулевой выход, а все градиенты конечны: отравлять больше нечему.
+"""
+
 # %% [markdown] lang="en" key="negative-ask"
 r"""
 ### What must fail, and how
 
-A wrong call should stop with a message. Four mistakes from real bug reports: keys of another width than the queries, a float mask (some libraries silently *add* it to the scores), a mask that fits no shape, a negative offset.
+A wrong call should stop with a message. Four mistakes from real bug reports: keys of another width than the queries, a float mask (some libraries silently *add* it to the scores), a mask of a shape that does not fit, a negative offset.
 """
 
-# %% [markdown] lang="ru" key="negative-ask" en="0317f076"
+# %% [markdown] lang="ru" key="negative-ask" en="76b9e953"
 r"""
 ### Что обязано падать и как
 
-Неверный вызов должен остановиться с сообщением. Вот четыре промаха из настоящих отчётов об ошибках: ключи не той ширины, что запросы; маска из единиц и нулей с плавающей точкой (иные библиотеки молча *прибавили* бы её к оценкам); маска, не подходящая ни к какой форме; отрицательное смещение.
+Неверный вызов должен остановиться с сообщением. Вот четыре промаха из настоящих сообщений об ошибках: ключи не той ширины, что запросы; маска из чисел с плавающей точкой (иные библиотеки молча *прибавят* её к оценкам); маска неподходящей формы; отрицательное смещение.
 """
 
 # %% key="negative-attention"
