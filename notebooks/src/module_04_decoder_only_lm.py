@@ -13,19 +13,19 @@ r"""
 
 Одна модель в трёх вариантах: на простых циклах, с типом для каждого отказа и быстрая. Главное утверждение: все три — *одна и та же модель*. Вы проверите это на логитах, а не на удачно подобранном тексте.
 
-**К концу модуля вы сможете** написать языковую модель и её KV-кэш, узнать по симптомам шесть классических ошибок кэша, сказать, что ограничивает предзаполнение, а что — пошаговое декодирование на вашем компьютере, и загрузить настоящие веса GPT-2 в модель, которую знаете изнутри.
+**К концу модуля вы сможете** написать языковую модель и её KV-кэш, распознать по симптомам шесть классических ошибок кэша, сказать, что ограничивает предзаполнение, а что — пошаговое декодирование на вашем компьютере, и загрузить настоящие веса GPT-2 в модель, которую знаете изнутри.
 """
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A processor is enough. Running everything takes about a minute, reading with the exercises about three hours.
+**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A CPU is enough. Running everything takes about a minute; reading it all and doing the exercises, about three hours.
 
 As before, cells titled *Machinery* are folded, and nothing you must know is hidden in them.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="693013d6"
+# %% [markdown] lang="ru" key="before-you-start" en="64514e70"
 r"""
-**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Здесь те же термины, то же правило сэмплирования, и те же контракты стерегут оба модуля. Достаточно обычного процессора. Полный запуск занимает около минуты, чтение с упражнениями — около трёх часов.
+**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Термины и правило сэмплирования здесь те же, и оба модуля стерегут одни и те же контракты. Обычного процессора достаточно. Полный запуск занимает около минуты, чтение с упражнениями — около трёх часов.
 
 Как и раньше, ячейки с заголовком *Служебный код* свёрнуты, и ничего обязательного в них не спрятано.
 """
@@ -41,7 +41,7 @@ The same bench as in Module 3: install only what is missing, fix the seed, keep 
 r"""
 ## 0. Рабочее место
 
-Всё как в модуле 3: доустановить недостающее, задать зерно генератора, оставить PyTorch один поток (NumPy распоряжается своими сам) и сверить отпечаток чисел, обещанных заранее.
+Всё как в модуле 3: доустанавливаем то, чего не хватает, задаём зерно генератора, оставляем PyTorch один поток (NumPy своими распоряжается сам) и сверяем отпечаток обещанных заранее чисел.
 """
 
 # %% key="setup"
@@ -94,12 +94,12 @@ from course_lib.report import ContractViolation, expect_raises
 
 # %% [markdown] lang="en" key="reference-ask"
 r"""
-The folded cells hold the promised numbers, their reader, and the small tool that shows a refused call.
+The folded cells hold the promised numbers, `read_reference`, which checks their digest before it hands them out, and `expect_raises`, which makes a call that must fail and returns its error message.
 """
 
-# %% [markdown] lang="ru" key="reference-ask" en="c2c2bae5"
+# %% [markdown] lang="ru" key="reference-ask" en="f44cf999"
 r"""
-В свёрнутых ячейках — обещанные числа, средство для их чтения и маленький инструмент, который показывает отвергнутый вызов.
+В свёрнутых ячейках лежат обещанные числа, функция `read_reference`, которая сверяет их отпечаток, прежде чем выдать, и `expect_raises`: она делает вызов, который обязан закончиться ошибкой, и возвращает текст этой ошибки.
 """
 
 # %% key="reference-use"
@@ -115,21 +115,21 @@ The reference holds a whole model: two layers, two heads, the six tokens of Modu
 
 # %% [markdown] lang="ru" key="reference-say" en="cf6faf16"
 r"""
-В эталоне — целая модель: два слоя, две головы, шесть токенов из `TinyLM` модуля 3, а при ней логиты, правдоподобия и продолжение. Их вычислила отдельная программа в float64, а другая подтвердила в арифметике с 50 знаками. По ним проверяется каждый вариант ниже.
+В эталоне — целая модель: два слоя, две головы, шесть токенов из `TinyLM` модуля 3, а при ней логиты, правдоподобия и продолжение. Одна программа вычислила их в float64, другая подтвердила в арифметике с 50 знаками. По ним мы и проверим каждый вариант.
 """
 
 # %% [markdown] lang="en" key="chain-ask"
 r"""
 ## 1. A text has a probability
 
-A language model answers one question: how likely is this text? There are too many texts to list, but a rule without any approximation cuts the question into small ones, the *chain rule*:
+A language model answers one question: how likely is this text? There are too many texts to list, but one rule cuts the question into small ones without any approximation, the *chain rule*:
 
 $$p(x_1, \dots, x_n) = \prod_{i=1}^{n} p(x_i \mid x_1, \dots, x_{i-1}).$$
 
-To see it at work we need texts whose true probabilities are known. Here is a little grammar that tells tales; it is the world our model will learn.
+To see it at work we need texts whose true probabilities are known. Here is a little grammar that tells tales (folded: `tales` tells them, `grammar_log_likelihood` knows what each word costs), the world our model will learn.
 """
 
-# %% [markdown] lang="ru" key="chain-ask" en="002c664f"
+# %% [markdown] lang="ru" key="chain-ask" en="d82cc4d4"
 r"""
 ## 1. У текста есть вероятность
 
@@ -137,7 +137,7 @@ r"""
 
 $$p(x_1, \dots, x_n) = \prod_{i=1}^{n} p(x_i \mid x_1, \dots, x_{i-1}).$$
 
-Чтобы увидеть его в работе, нужны тексты с известными вероятностями. Вот маленькая грамматика, которая рассказывает сказки; это и есть мир, который предстоит выучить нашей модели.
+Чтобы увидеть его в работе, нужны тексты, чьи вероятности известны. Вот маленькая грамматика, которая рассказывает сказки (она свёрнута: `tales` рассказывает, `grammar_log_likelihood` знает цену каждого слова); этот мир и предстоит выучить нашей модели.
 """
 
 # %% key="tales" role="folded"
@@ -153,12 +153,12 @@ print(len(vocabulary), "|", stories[0])
 
 # %% [markdown] lang="en" key="tales-say"
 r"""
-Each word is one *token*, a number to the model. Watch the names: whoever comes first acts again at the end, so the last sentence cannot be guessed from the one before it. The grammar knows the true probability of every next word.
+Each word is one *token*, a number to the model. Watch the names: whoever comes first acts again at the end, so the last sentence cannot be guessed from the one before it. The next cell asks the grammar for the true probability of every word.
 """
 
-# %% [markdown] lang="ru" key="tales-say" en="7c8ab401"
+# %% [markdown] lang="ru" key="tales-say" en="38a9c037"
 r"""
-Каждое слово — один *токен*, для модели это просто число. Обратите внимание на имена: кто назван первым, тот действует и в конце, так что последнее предложение по предыдущему не угадать. Грамматика знает истинную вероятность каждого следующего слова.
+Каждое слово — один *токен*, для модели это просто число. Следите за именами: кто назван первым, тот действует и в конце, так что последнее предложение по предыдущему не угадать. Следующая ячейка спрашивает у грамматики истинную вероятность каждого слова.
 """
 
 # %% key="chain-use"
@@ -170,12 +170,12 @@ assert math.isclose(math.prod(math.exp(term) for term in terms), math.exp(log_p)
 
 # %% [markdown] lang="en" key="chain-say"
 r"""
-Most words are nearly certain, a few are real choices. The product of all of them is the probability of the whole tale; the sum of their logarithms, in nats, says the same and is the form in which everybody computes. Why?
+Most words are certain, a few are real choices. The product of all these probabilities is the probability of the whole tale; the sum of their logarithms, in nats, says the same, and that sum is what everybody computes. Why?
 """
 
-# %% [markdown] lang="ru" key="chain-say" en="cf14f8de"
+# %% [markdown] lang="ru" key="chain-say" en="44290667"
 r"""
-Большинство слов почти предрешены, и лишь некоторые — настоящий выбор. Произведение всех вероятностей — это вероятность всей сказки; сумма их логарифмов, в натах, говорит то же самое, и считают всегда именно её. Почему?
+Большинство слов предрешены, и лишь немногие — настоящий выбор. Произведение всех этих вероятностей — вероятность целой сказки; сумма их логарифмов, в натах, говорит то же самое, и считают всегда её. Почему?
 """
 
 # %% key="underflow"
@@ -188,10 +188,10 @@ assert probability == 0.0 and math.isclose(logarithm, 400 * math.log(0.1))
 
 # %% [markdown] lang="en" key="underflow-say"
 r"""
-Four hundred words at one in ten each, and the product is *exactly zero*: the smallest positive double is about $5\cdot10^{-324}$. The sum is an unremarkable $-921.034$. From here on nothing computes with the probability of a text, and nothing clamps a logarithm to keep it tidy.
+Four hundred words at one in ten each, and the product is *exactly zero*: the smallest positive double is about $5\cdot10^{-324}$. The sum is an unremarkable $-921.034$. From here on we never compute with the probability of a whole text, and never clamp a logarithm to keep it tidy.
 """
 
-# %% [markdown] lang="ru" key="underflow-say" en="43b137cd"
+# %% [markdown] lang="ru" key="underflow-say" en="88ec431f"
 r"""
 Четыреста слов с вероятностью одна десятая — и произведение равно *в точности нулю*: наименьшее положительное число типа double — около $5\cdot10^{-324}$. А сумма — ничем не примечательные $-921{,}034$. Поэтому дальше вероятность целого текста мы нигде не вычисляем и ни один логарифм не обрезаем для красоты.
 """
@@ -213,10 +213,10 @@ show_figure(
     name="chain",
     alt="The words of one tale from top to bottom. Left, a bar for the probability of each word "
     "given all before it: most are 1, the names, deeds and things are lower. Right, the sum of "
-    "the logarithms falls in steps, only at the uncertain words, to about -10 nats.",
+    "the logarithms falls in steps, only at the uncertain words, to about −10 nats.",
 )
 
-# %% lang="ru" key="chain-figure" en="06dbb9e1"
+# %% lang="ru" key="chain-figure" en="04c2e7cd"
 figure = draw_chain(
     terms,
     token_labels=[vocabulary.words[token] for token in stories[0]],
@@ -227,9 +227,9 @@ figure = draw_chain(
 show_figure(
     figure,
     name="chain",
-    alt="Слова одной сказки сверху вниз. Слева столбцы — вероятность каждого слова при всех "
+    alt="Слова одной сказки сверху вниз. Слева полосы — вероятность каждого слова при всех "
     "прежних: у большинства она равна 1, у имён, дел и вещей меньше. Справа сумма логарифмов "
-    "спускается ступенями, только на неопределённых словах, примерно до −10 нат.",
+    "спускается ступенями, и только там, где слово не предрешено, — примерно до −10 нат.",
 )
 
 # %% [markdown] lang="en" key="chain-price"
@@ -239,21 +239,21 @@ The rule is exact for any order of the words, and a decoder-only model picks one
 
 # %% [markdown] lang="ru" key="chain-price" en="0a5b2976"
 r"""
-Правило точно при любом порядке слов, а модель «только декодировщик» выбирает один: слева направо. У выбора есть цена. При *оценке* готового текста все слагаемые можно вычислить разом. Когда же текст *пишут*, каждое слово нужно знать, прежде чем спрашивать о следующем. Обучение и оценка параллельны, генерация последовательна; половина модуля — о том, как с этим жить.
+Правило точно при любом порядке слов, а модель «только декодировщик» выбирает один: слева направо. У этого выбора есть цена. Чтобы *оценить* готовый текст, все слагаемые можно вычислить разом; а когда текст *пишут*, о следующем слове не спросить, пока не известно предыдущее. Обучение и оценка параллельны, генерация последовательна; половина модуля — о том, как с этим жить.
 """
 
 # %% [markdown] lang="en" key="plain-ask"
 r"""
 ## 2. Stage one: the definition, in loops
 
-The first telling uses nothing but Python's floats, lists and `math`. It is slow on purpose: every number is in sight, and it shares no line with the faster versions it will judge. We begin with the softmax.
+The first telling uses nothing but Python's floats, lists and `math`. It is slow on purpose: every number is in sight, and it shares no line with the faster versions it will judge. We begin with `softmax`; because it subtracts the largest score first, even a thousand does not overflow.
 """
 
-# %% [markdown] lang="ru" key="plain-ask" en="558270bf"
+# %% [markdown] lang="ru" key="plain-ask" en="b2fecb3b"
 r"""
 ## 2. Первый вариант: определение, записанное циклами
 
-Первый вариант обходится числами и списками Python да модулем `math`. Он нарочно медленный: каждое число на виду, и нет ни одной общей строки с быстрыми вариантами, которым он будет судьёй. Начнём с softmax.
+Первый вариант обходится числами и списками Python да модулем `math`. Он медленный нарочно: каждое число на виду, и ни одной общей строки с быстрыми вариантами, которым он будет судьёй. Начнём с `softmax`: он сначала вычитает наибольшую оценку, поэтому и тысяча его не переполнит.
 """
 
 # %% key="plain-softmax"
@@ -273,7 +273,7 @@ Position $i$ reads positions $0 \dots i$ and nothing later. For one head: scores
 r"""
 ### Упражнение 1 (разминка). Причинное внимание в циклах
 
-Позиция $i$ читает позиции $0 \dots i$ и ничего дальше. Для одной головы: оценки — скалярные произведения, делённые на $\sqrt{d_\text{head}}$, затем `softmax`, затем взвешенная смесь значений. На входе и на выходе списки чисел. Напишите сами, прежде чем читать наш вариант.
+Позиция $i$ читает позиции $0 \dots i$ и ничего дальше. Для одной головы: оценки — скалярные произведения, делённые на $\sqrt{d_\text{head}}$, затем `softmax`, затем взвешенная смесь значений. На входе и на выходе — списки чисел. Напишите сами, прежде чем читать наш вариант.
 """
 
 # %% key="ex-attention" role="stub" exercise="attention"
@@ -290,12 +290,12 @@ check_causal_attention_contract(my_causal_attention)
 
 # %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
 r"""
-The causal mask needs no mask here: the loop over the keys simply stops at the query's own position. Which slice of `keys` is that?
+Here causality needs no mask: the loop over the keys simply stops at the query's own position. Which slice of `keys` is that?
 """
 
-# %% [markdown] lang="ru" key="ex-attention-hint-1" en="a5a716e2" role="hint" exercise="attention"
+# %% [markdown] lang="ru" key="ex-attention-hint-1" en="df21cacd" role="hint" exercise="attention"
 r"""
-Причинная маска здесь не нужна: цикл по ключам просто заканчивается на позиции самого запроса. Какой это срез списка `keys`?
+Для причинности маска здесь не нужна: цикл по ключам просто останавливается на позиции самого запроса. Какой это срез списка `keys`?
 """
 
 # %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
@@ -325,7 +325,7 @@ Ours does the same for several heads: a vector of width $h \cdot d_\text{head}$ 
 
 # %% [markdown] lang="ru" key="plain-attention-ask" en="ce40b415"
 r"""
-Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ кусков, и каждый кусок участвует в своём внимании.
+Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ кусков, и в каждом внимание своё.
 """
 
 # %% key="plain-attention"
@@ -336,12 +336,12 @@ check_causal_attention_contract(causal_attention)
 
 # %% [markdown] lang="en" key="plain-parts-ask"
 r"""
-The remaining parts are old acquaintances: a linear layer, layer normalization, and a smooth bend (GELU) between two linear layers.
+The remaining parts are old acquaintances: `linear` multiplies by a matrix and adds a bias, `layer_norm` gives every vector mean 0 and variance 1, and `gelu` is the smooth bend between two linear layers.
 """
 
-# %% [markdown] lang="ru" key="plain-parts-ask" en="508ff3c1"
+# %% [markdown] lang="ru" key="plain-parts-ask" en="5bd3e3aa"
 r"""
-Остальные части — старые знакомые: линейный слой, нормализация слоя и плавный изгиб (GELU) между двумя линейными слоями.
+Остальные части — старые знакомые: `linear` умножает на матрицу и прибавляет смещение, `layer_norm` приводит каждый вектор к среднему 0 и дисперсии 1, а `gelu` — плавный изгиб между двумя линейными слоями.
 """
 
 # %% key="plain-linear"
@@ -355,12 +355,12 @@ from course_lib.decoder_lm.plain import gelu
 
 # %% [markdown] lang="en" key="gelu-ask"
 r"""
-One detail differs from Module 3. There GELU was exact, $z\,\Phi(z)$, by way of `erf`; GPT-2 was trained with an approximation by `tanh`, and its weights want the function they were trained with. How large is the difference?
+One detail differs from Module 3. There GELU was exact, $z\,\Phi(z)$, by way of `erf`; GPT-2 was trained with an approximation by `tanh`, and its weights need the function they were trained with. How large is the difference?
 """
 
-# %% [markdown] lang="ru" key="gelu-ask" en="7880bb32"
+# %% [markdown] lang="ru" key="gelu-ask" en="3d78f5f4"
 r"""
-Одна деталь отличается от модуля 3. Там GELU была точной, $z\,\Phi(z)$, через `erf`; GPT-2 обучали с приближением через `tanh`, и её весам нужна именно та функция, с которой они обучены. Велика ли разница?
+Одна деталь здесь не такая, как в модуле 3. Там GELU была точной, $z\,\Phi(z)$, через `erf`; GPT-2 же обучали с приближением через `tanh`, и её весам нужна та функция, с которой их обучили. Велика ли разница?
 """
 
 # %% key="gelu-use"
@@ -372,12 +372,16 @@ assert 4.6e-4 < gap < 4.8e-4
 
 # %% [markdown] lang="en" key="gelu-say"
 r"""
-At most $4.7\cdot10^{-4}$ for each number: invisible in a picture, and it enters every block. A model run with the other form raises no error; only a comparison of numbers notices.
+At most $4.7\cdot10^{-4}$ for each number: invisible in a picture, yet it enters every block. A model run with the wrong form raises no error; only a comparison of numbers notices.
+
+Now the parts go together: `block` adds to the stream what attention reads, then what the feed-forward network makes of it; `forward` wraps the blocks between the embeddings and the logits.
 """
 
-# %% [markdown] lang="ru" key="gelu-say" en="21f917f1"
+# %% [markdown] lang="ru" key="gelu-say" en="cca0da37"
 r"""
-Не больше $4{,}7\cdot10^{-4}$ на число: на графике не видно, а входит эта разница в каждый блок. С другой формой модель не выдаёт никакой ошибки; замечает её только сравнение чисел.
+Не больше $4{,}7\cdot10^{-4}$ на число: на графике этого не видно, а входит разница в каждый блок. С чужой формой модель работает без единой жалобы; подмену выдаёт только сравнение чисел.
+
+Теперь соберём части: `block` прибавляет к потоку то, что прочитало внимание, затем то, что сделала из этого полносвязная сеть; `forward` ставит блоки между эмбеддингами и логитами.
 """
 
 # %% key="plain-block"
@@ -388,12 +392,12 @@ from course_lib.decoder_lm.plain import forward
 
 # %% [markdown] lang="en" key="block-say"
 r"""
-That is the whole model. Two notes in the margin carry over from Module 3: the residual stream is normalised *before* each sublayer, and once more before the *unembedding*, the matrix that turns a vector into one logit per token. Does it reproduce the promised logits?
+That is the whole model. Two remarks carry over from Module 3: the residual stream is normalised *before* each sublayer, and once more before the *unembedding*, the matrix that turns a vector into one logit per token. Does it reproduce the promised logits?
 """
 
-# %% [markdown] lang="ru" key="block-say" en="7f6dcb4f"
+# %% [markdown] lang="ru" key="block-say" en="a23d7af8"
 r"""
-Вот и вся модель. Из модуля 3 остаются в силе две заметки на полях: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли она обещанные логиты?
+Вот и вся модель. Из модуля 3 остаются в силе два замечания: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли она обещанные логиты?
 """
 
 # %% key="plain-use"
@@ -415,7 +419,7 @@ The rows of this table answer eight different questions, one per prefix. In the 
 r"""
 ### Почему годятся сразу все предсказания
 
-Строки этой таблицы отвечают на восемь разных вопросов, по одному на префикс. В цикле каждая позиция читает только своё прошлое; значит, строка позиции $i$ должна совпасть с тем, что даст проход по одним лишь первым $i+1$ токенам. Совпадает ли она до последнего бита?
+Строки этой таблицы отвечают на восемь разных вопросов, по одному на префикс. В цикле каждая позиция читает только своё прошлое; значит, строка позиции $i$ должна быть такой, какую дал бы проход по одним лишь первым $i+1$ токенам. Так ли это, вплоть до последнего бита?
 """
 
 # %% key="parallel-use"
@@ -430,21 +434,21 @@ Equal, bit for bit. This is what the causal mask buys: one pass over a text of $
 
 # %% [markdown] lang="ru" key="parallel-say" en="0b6e97fd"
 r"""
-Строки равны бит в бит. Вот что даёт причинная маска: один проход по тексту из $n$ токенов — это все $n$ предсказаний, и ни одно не видело своего ответа. Поэтому обучение параллельно. При обучении каждое предсказание исходит из *истинного* префикса (teacher forcing), а при генерации — из собственных слов модели вместе с её ошибками.
+Строки равны бит в бит. Вот что даёт причинная маска: за один проход по тексту из $n$ токенов получаются все $n$ предсказаний, и ни одно не видело своего ответа. Поэтому обучение и идёт параллельно. При обучении каждое предсказание отталкивается от *истинного* префикса (teacher forcing), а при генерации — от собственных слов модели, вместе с её ошибками.
 """
 
 # %% [markdown] lang="en" key="likelihood-ask"
 r"""
 ### Loss, likelihood, perplexity
 
-Three names for one sum. The log-likelihood adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The training loss is the negative mean of the sum; perplexity is the exponential of the loss.
+Three names for one sum. The log-likelihood adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The training loss is the mean of these terms with its sign changed; perplexity is the exponential of the loss.
 """
 
-# %% [markdown] lang="ru" key="likelihood-ask" en="c9530fc7"
+# %% [markdown] lang="ru" key="likelihood-ask" en="fde1929f"
 r"""
 ### Потери, правдоподобие, перплексия
 
-Три имени одной суммы. Логарифмическое правдоподобие складывает логарифмы вероятностей токенов $x_2 \dots x_n$ при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери при обучении — среднее этой суммы с обратным знаком; перплексия — экспонента потерь.
+Три имени одной суммы. Логарифмическое правдоподобие складывает логарифмы вероятностей токенов $x_2 \dots x_n$ при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери при обучении — среднее этих слагаемых с обратным знаком; перплексия — экспонента потерь.
 """
 
 # %% key="plain-log-probability" role="folded"
@@ -464,12 +468,12 @@ assert math.isclose(perplexity(ids, *sizes), math.exp(-total / (len(ids) - 1)))
 
 # %% [markdown] lang="en" key="exact-ask"
 r"""
-The word *exact* is a promise. Make one token nearly impossible through its bias and see what is left of the number.
+The word *exact* in `exact_log_likelihood` is a promise. Make one token nearly impossible through its bias and see what is left of the number.
 """
 
-# %% [markdown] lang="ru" key="exact-ask" en="764723bc"
+# %% [markdown] lang="ru" key="exact-ask" en="77931213"
 r"""
-Слово *exact* — «точное» — обещание. Сделаем один токен почти невозможным с помощью его смещения и посмотрим, что останется от числа.
+Слово *exact* («точное») в имени `exact_log_likelihood` — обещание. С помощью смещения сделаем один токен почти невозможным и посмотрим, что останется от числа.
 """
 
 # %% key="exact-use"
@@ -486,7 +490,7 @@ About five hundred nats stay five hundred. The second line is how it is often do
 
 # %% [markdown] lang="ru" key="exact-say" en="467cd014"
 r"""
-Около пятисот нат так и остаются пятьюстами. Вторая строка показывает, как поступают часто: вычисляют вероятность, отодвигают её от нуля маленькой константой и берут логарифм. Получается $-20{,}7$, и исход сравнения двух моделей по таким числам решает константа.
+Около пятисот нат так и остаются пятьюстами. Вторая строка показывает, как часто поступают: вычисляют вероятность, отодвигают её от нуля маленькой константой и берут логарифм. Выходит $-20{,}7$, и если сравнивать модели по таким числам, исход решит константа.
 """
 
 # %% [markdown] lang="en" key="generate-ask"
@@ -500,7 +504,7 @@ To generate, ask for the last row, choose a token, append it, and start again fr
 r"""
 ### Говорить, но медленно
 
-Чтобы генерировать, берём последнюю строку логитов, выбираем токен, дописываем его и начинаем всё сначала. Между шагами не запоминается ничего.
+Чтобы продолжить текст, берём последнюю строку логитов, выбираем токен, дописываем его и начинаем всё сначала. От шага к шагу не запоминается ничего.
 """
 
 # %% key="plain-generate"
@@ -520,21 +524,25 @@ Temperature 0 is greedy, a negative one is refused, and every step appends exact
 
 # %% [markdown] lang="ru" key="generate-say" en="c4b960b5"
 r"""
-Температура 0 — жадный выбор, отрицательная отвергается, и каждый шаг дописывает ровно один токен. Заметьте расточительность: шаг $t$ заново вычисляет всё, что уже знал шаг $t-1$. Раздел 5 её устранит, раздел 9 измерит.
+Температура 0 — жадный выбор, отрицательная отвергнута, и каждый шаг дописывает ровно один токен. Запомните, как это расточительно: шаг $t$ заново вычисляет всё, что уже знал шаг $t-1$. Раздел 5 с этим покончит, раздел 9 — измерит.
 """
 
 # %% [markdown] lang="en" key="typed-ask"
 r"""
 ## 3. Stage two: failures as types
 
-The loops are right and say little when misused. The second telling computes the same numbers with float64 arrays, and gives each way of going wrong a type of its own. A type can be caught, tested and read in a log; a wrong number cannot.
+The loops are right but say little when misused. The second telling computes the same numbers with float64 arrays, and gives each way of going wrong a type of its own: `ShapeMismatch`, `ContextOverflow`, `CacheExhausted`, `CausalityViolation`. A type can be caught, tested and read in a log; a wrong number cannot.
+
+The first to raise one is `ModelShape`, which keeps the sizes of a model.
 """
 
-# %% [markdown] lang="ru" key="typed-ask" en="5a6490c4"
+# %% [markdown] lang="ru" key="typed-ask" en="336bbf7c"
 r"""
-## 3. Второй вариант: отказы как типы
+## 3. Второй вариант: у каждого отказа свой тип
 
-Циклы верны, но при неправильном использовании почти ничего не объясняют. Второй вариант вычисляет те же числа на массивах float64 и даёт каждому способу ошибиться собственный тип. Тип можно перехватить, проверить тестом и прочитать в журнале; неверное число — нельзя.
+Циклы верны, но если обращаться с ними неправильно, почти ничего не объяснят. Второй вариант вычисляет те же числа на массивах float64, а каждому способу ошибиться даёт собственный тип: `ShapeMismatch` (не сходятся размеры), `ContextOverflow` (текст длиннее контекста), `CacheExhausted` (кэш полон), `CausalityViolation` (нарушена причинность). Тип можно перехватить, проверить тестом и прочитать в журнале; неверное число — нельзя.
+
+Первым такой отказ выдаст `ModelShape`, где хранятся размеры модели.
 """
 
 # %% key="typed-errors" role="folded"
@@ -559,26 +567,26 @@ tiny = ModelShape(n_layers=2, d_model=4, n_heads=2, context_length=8, vocab_size
 
 # %% [markdown] lang="en" key="typed-shape-say"
 r"""
-Sizes travel together, and what follows from them is computed, never typed in twice. The last figure is the memory of a full cache of keys and values at two bytes a number: 38 million bytes for one text. What is kept there, and why it may be kept, we shall see in a moment.
+Sizes travel together, and what follows from them is computed, never typed in twice; ten heads cannot share 768 columns, and the model is refused. The last number of the first line is the memory of a full cache of keys and values at two bytes a number: 38 million bytes for one text. What is kept there, and why it may be kept, we shall see in a moment.
 """
 
-# %% [markdown] lang="ru" key="typed-shape-say" en="db1728c7"
+# %% [markdown] lang="ru" key="typed-shape-say" en="aa029aaf"
 r"""
-Размеры хранятся вместе, а всё, что из них следует, вычисляется и второй раз не вписывается. Последнее число — объём полного кэша ключей и значений при двух байтах на число: 38 миллионов байт на один текст. Что в нём хранится и почему это можно хранить, увидим совсем скоро.
+Размеры хранятся вместе, а всё, что из них следует, вычисляется, а не вписывается второй раз; 768 столбцов на десять голов не разделить, и такой модели отказано. Последнее число первой строки — память под полный кэш ключей и значений при двух байтах на число: 38 миллионов байт на один текст. Что там хранится и почему это можно хранить, увидим совсем скоро.
 """
 
 # %% [markdown] lang="en" key="fit-context-ask"
 r"""
 ### A prompt that does not fit
 
-What should happen to a prompt longer than the context? Many programs drop its beginning and answer. Then the model has never seen the question.
+What should happen to a prompt longer than the context? Many programs drop its beginning and answer; then the model has never seen the question. `fit_context` refuses, says by how many tokens the text is too long, and drops its front only when told to.
 """
 
-# %% [markdown] lang="ru" key="fit-context-ask" en="318dbb7a"
+# %% [markdown] lang="ru" key="fit-context-ask" en="cccff883"
 r"""
 ### Затравка, которая не помещается
 
-Что делать с затравкой (prompt), которая длиннее контекста? Многие программы отбрасывают её начало и отвечают. Модель в этом случае вопроса просто не видела.
+Что делать с затравкой (prompt), которая длиннее контекста? Многие программы отбрасывают её начало и отвечают как ни в чём не бывало — а вопроса модель и не видела. `fit_context` отказывает, сообщает, на сколько токенов текст длиннее, и отбрасывает начало, только если ей это велели.
 """
 
 # %% key="fit-context"
@@ -593,14 +601,14 @@ print(fit_context(long_prompt, tiny, allow_truncation=True))
 r"""
 ### Choosing a token
 
-The rule is Module 3's: temperature, then top-k, then top-p on the renormalised survivors, ties to the lower id. Here the settings are a frozen value that cannot be nonsense, and the cell below holds the result to Module 3's own function.
+The rule is Module 3's: temperature, then top-k, then top-p on the renormalised survivors, ties to the lower id. Here the settings are a `SamplingConfig`, a frozen value that cannot be nonsense; `sample_token` draws. The second printed line is what the reference promises, the first what five thousand draws gave, and Module 3's own function is the judge.
 """
 
-# %% [markdown] lang="ru" key="choice-ask" en="85cf435b"
+# %% [markdown] lang="ru" key="choice-ask" en="28cdaeaa"
 r"""
 ### Выбор токена
 
-Правило — из модуля 3: температура, затем top-k, затем top-p по уцелевшим после перенормировки, при равенстве — меньший номер. Здесь настройки — неизменяемый объект, который с бессмысленными значениями не создать, а ячейка ниже сверяет результат с функцией из самого модуля 3.
+Правило — из модуля 3: температура, затем top-k, затем top-p по уцелевшим после перенормировки, при равенстве — меньший номер. Настройки здесь — неизменяемый объект `SamplingConfig`, который с бессмысленными значениями не создать; выбирает токен `sample_token`. Вторая напечатанная строка — то, что обещает эталон, первая — то, что дали пять тысяч жребиев, а судья — функция из самого модуля 3.
 """
 
 # %% key="choice-parts" role="folded"
@@ -629,14 +637,14 @@ assert np.allclose(sampling_probs(np.array(sampled), config), module_3, atol=1e-
 r"""
 ### The probability under the model
 
-A sampler's settings change what is *said*, not what the model *believes*. So a `TokenScore` carries the log-probability at temperature 1, without truncation, whatever the settings were. That makes the same object usable as a scorer.
+A sampler's settings change what is *said*, not what the model *believes*. So a `TokenScore` carries the log-probability at temperature 1, without truncation, whatever the settings were; `stable_log_softmax` computes it without ever forming the probability. The same numbers can then score a text that somebody else wrote.
 """
 
-# %% [markdown] lang="ru" key="score-ask" en="bb225aee"
+# %% [markdown] lang="ru" key="score-ask" en="ade3ec28"
 r"""
 ### Вероятность по мнению модели
 
-Настройки сэмплирования меняют то, что *сказано*, но не то, что модель *думает*. Поэтому `TokenScore` хранит логарифм вероятности при температуре 1 и без отсечения, каковы бы ни были настройки. Тот же объект годится и для оценки текстов.
+Настройки сэмплирования меняют то, что *сказано*, но не то, что модель *думает*. Поэтому `TokenScore` хранит логарифм вероятности при температуре 1 и без отсечения, каковы бы ни были настройки; `stable_log_softmax` получает его, не вычисляя самой вероятности. А значит, теми же числами можно оценить и чужой текст.
 """
 
 # %% key="score-parts" role="folded"
@@ -646,14 +654,14 @@ from course_lib.decoder_lm.choice import TokenScore, stable_log_softmax
 r"""
 ### Two kinds of work
 
-Reading a prompt (*prefill*) and writing a reply (*decoding*) cost very differently, so they are counted apart: how many tokens share one pass over the weights?
+Reading a prompt (*prefill*) and writing a reply (*decoding*) cost very differently, so `DecodeStats` counts them apart: how many tokens share one pass over the weights?
 """
 
-# %% [markdown] lang="ru" key="stats-ask" en="864f8014"
+# %% [markdown] lang="ru" key="stats-ask" en="5c6f7c52"
 r"""
 ### Два рода работы
 
-Чтение затравки (*предзаполнение*) и написание ответа (*пошаговое декодирование*) обходятся очень по-разному, поэтому учитываются порознь: сколько токенов приходится на один проход по весам?
+Чтение затравки (*предзаполнение*) и сочинение ответа (*пошаговое декодирование*) обходятся очень по-разному, поэтому `DecodeStats` считает их порознь: сколько токенов приходится на один проход по весам?
 """
 
 # %% key="stats-show" role="folded"
@@ -669,10 +677,10 @@ print(counted, f"{counted.tokens_per_weight_read:.2f}")
 
 # %% [markdown] lang="en" key="stats-say"
 r"""
-Reading pushed 500 tokens through each weight while the weight was at hand: a long prefill is limited by arithmetic, it is *compute-bound*. Decoding one text fetches all the weights anew for every token: it is *memory-bound*. Reading and writing together, it is two tokens per pass. Sections 7 and 9 are about this number.
+Reading pushed 500 tokens through each weight while the weight was at hand: a long prefill is limited by arithmetic, it is *compute-bound*. Decoding one text fetches all the weights anew for every token: it is *memory-bound*. Reading and writing together come to two tokens per pass. Sections 7 and 9 are about this number.
 """
 
-# %% [markdown] lang="ru" key="stats-say" en="4f5fe148"
+# %% [markdown] lang="ru" key="stats-say" en="c3bc05c6"
 r"""
 Чтение пропустило через каждый вес 500 токенов, пока вес был под рукой: длинное предзаполнение *ограничено вычислениями*. Пошаговое декодирование одного текста ради каждого токена читает все веса заново: оно *ограничено памятью*. А чтение и письмо вместе — это два токена на проход. Разделы 7 и 9 — об этом числе.
 """
@@ -681,14 +689,14 @@ r"""
 r"""
 ### Why the past may be stored
 
-The key and the value of position $j$ are computed from the residual stream at $j$, which has read positions $0 \dots j$ and nothing else. A later token can therefore change neither. Is that so in every layer and every head? Compare the keys and values of a text with those of its beginning.
+The key and the value of position $j$ are computed from the residual stream at $j$, which has read positions $0 \dots j$ and nothing else. A later token can therefore change neither. Is that so in every layer and every head? Compare the keys and values of a text with those of its beginning. `KeyValueCache` will hold them; `forward_pass` computes them, with `attend_with_past` (folded) as its attention.
 """
 
-# %% [markdown] lang="ru" key="cache-why-ask" en="2cee6155"
+# %% [markdown] lang="ru" key="cache-why-ask" en="f092c77b"
 r"""
 ### Почему прошлое можно хранить
 
-Ключ и значение позиции $j$ вычисляются из остаточного потока в $j$, а он прочитал позиции $0 \dots j$ и больше ничего. Значит, более поздний токен не может изменить ни то ни другое. Так ли это в каждом слое и в каждой голове? Сравним ключи и значения текста с ключами и значениями его начала.
+Ключ и значение позиции $j$ вычисляются из остаточного потока в $j$, а тот прочитал позиции $0 \dots j$ и больше ничего. Значит, ни ключа, ни значения более поздний токен изменить не может. Так ли это в каждом слое и в каждой голове? Сравним ключи и значения текста с ключами и значениями его начала. Хранить их будет `KeyValueCache`, а вычисляет `forward_pass`, где вниманием занята `attend_with_past` (она свёрнута).
 """
 
 # %% key="typed-cache"
@@ -705,12 +713,12 @@ from course_lib.decoder_lm.typed_model import forward_pass
 
 # %% [markdown] lang="en" key="typed-decoder-ask"
 r"""
-`forward_pass` is the whole model over *new* positions, given keys and values of the past. The decoder around it adds the order of things: check first, compute, and let the cache advance only after all that can fail.
+`forward_pass` is the whole model over *new* positions, given keys and values of the past. `CachedModel`, the decoder around it, adds the order of things: check first, then compute, and let the cache advance only when nothing can fail any more.
 """
 
-# %% [markdown] lang="ru" key="typed-decoder-ask" en="21d2e2a3"
+# %% [markdown] lang="ru" key="typed-decoder-ask" en="04993cf7"
 r"""
-`forward_pass` — это вся модель, применённая к *новым* позициям при известных ключах и значениях прошлого. Декодировщик вокруг неё отвечает за порядок действий: сначала проверить, затем вычислить, а кэш продвинуть лишь после всего, что может не удаться.
+`forward_pass` — это вся модель, применённая к *новым* позициям при известных ключах и значениях прошлого. Декодировщик вокруг неё, `CachedModel`, отвечает за порядок действий: сначала проверить, затем вычислить, а кэш продвинуть лишь тогда, когда сорваться уже нечему.
 """
 
 # %% key="typed-decoder"
@@ -718,12 +726,12 @@ from course_lib.decoder_lm.typed import CachedModel
 
 # %% [markdown] lang="en" key="typed-model-note"
 r"""
-`TypedModel`, folded, holds the parameters and scores a text without a cache. What is left is to write: choose, remember the model's own opinion of the choice, and stop for a reason.
+`TypedModel`, folded, holds the parameters and scores a text without a cache. What is left is to write, and `TypedDecoder` does it: choose, remember the model's own opinion of the choice, and stop for a reason.
 """
 
-# %% [markdown] lang="ru" key="typed-model-note" en="4f38a8f7"
+# %% [markdown] lang="ru" key="typed-model-note" en="b1084e98"
 r"""
-Класс `TypedModel` (он свёрнут) хранит параметры и оценивает текст без кэша. Осталось научить модель писать: выбрать токен, запомнить, что о нём думает сама модель, и остановиться по названной причине.
+Класс `TypedModel` (он свёрнут) хранит параметры и оценивает текст без кэша. Осталось научить модель писать, и это делает `TypedDecoder`: выбирает токен, запоминает, что о нём думает сама модель, и останавливается по названной причине.
 """
 
 # %% key="typed-generate"
@@ -736,7 +744,7 @@ Back to the question: do the keys and values of the first five tokens change whe
 
 # %% [markdown] lang="ru" key="cache-why-back" en="09f58f4c"
 r"""
-Вернёмся к вопросу: меняются ли ключи и значения первых пяти токенов, когда за ними идут ещё три?
+Вернёмся к вопросу: изменятся ли ключи и значения первых пяти токенов, если за ними последуют ещё три?
 """
 
 # %% key="cache-why"
@@ -750,12 +758,12 @@ assert np.allclose(typed.cache.values(), values[:, :, :5], rtol=0, atol=1e-12)
 
 # %% [markdown] lang="en" key="cache-why-say"
 r"""
-They cannot change, so they need not be computed again: that is the whole permission for a key-value cache. The *query* of a past position is never asked again, so it is not stored. The permission has two conditions. Attention must be causal: in an encoder a new token changes the old vectors. And positions must stay: drop the front of the text, and every key is the key of another place.
+They do not change, so they need not be computed again: that is what permits a key-value cache. The *query* of a past position is never needed again, so it is not stored. The permission has two conditions. Attention must be causal: in an encoder a new token changes the old vectors. And positions must stay: drop the front of the text, and every key is the key of another place.
 """
 
-# %% [markdown] lang="ru" key="cache-why-say" en="d03524d4"
+# %% [markdown] lang="ru" key="cache-why-say" en="b18736c2"
 r"""
-Они не могут измениться, а значит, их не нужно вычислять снова: на этом и держится право на KV-кэш. *Запрос* прошлой позиции больше никогда не понадобится, поэтому его не хранят. У этого права два условия. Внимание причинное: в кодировщике новый токен меняет старые векторы. И позиции остаются на месте: отбросьте начало текста — и каждый ключ окажется ключом другого места.
+Они не меняются, а значит, и вычислять их снова незачем: на этом держится право на KV-кэш. *Запрос* прошлой позиции больше никогда не понадобится, поэтому его не хранят. У этого права два условия. Внимание обязано быть причинным: в кодировщике новый токен меняет старые векторы. И позиции обязаны оставаться на месте: отбросьте начало текста — и каждый ключ окажется ключом чужого места.
 """
 
 # %% [markdown] lang="en" key="typed-cache-ask"
@@ -778,11 +786,15 @@ assert typed.cache.length == tiny.context_length
 # %% [markdown] lang="en" key="typed-cache-say"
 r"""
 Two types for two faults. The cache says that it is full; the decoder, which checks before the cache is touched, says that the *text* has no room left and what you can do. In both cases nothing was written.
+
+Now the promise itself: the same text, cut in four ways.
 """
 
-# %% [markdown] lang="ru" key="typed-cache-say" en="3789cae8"
+# %% [markdown] lang="ru" key="typed-cache-say" en="8221f1b9"
 r"""
-Два типа для двух отказов. Кэш сообщает, что он полон; декодировщик, который проверяет раньше кэша, — что *тексту* больше нет места и что с этим делать. В обоих случаях ничего не записано.
+Два типа для двух отказов. Кэш сообщает, что он полон; декодировщик, который проверяет ещё до обращения к кэшу, — что места нет *тексту*, и подсказывает, что делать. В обоих случаях ничего не записано.
+
+Теперь само обещание: один и тот же текст, разрезанный четырьмя способами.
 """
 
 # %% key="typed-equality"
@@ -797,12 +809,12 @@ for chunks in ([1] * 8, [8], [4, 2, 1, 1], [3, 2, 3]):
 
 # %% [markdown] lang="en" key="typed-equality-say"
 r"""
-The second stage is the first one, and its cache changes nothing but the cost. The chunkings were compared by their *logits*: comparing generated texts would hide any error too small to change the winner.
+The second stage is the same model as the first, and its cache changes nothing but the cost. The chunkings were compared by their *logits*: comparing generated texts would hide any error too small to change the winner. Now let it write, and then score what it wrote.
 """
 
-# %% [markdown] lang="ru" key="typed-equality-say" en="59d07ce1"
+# %% [markdown] lang="ru" key="typed-equality-say" en="684ae874"
 r"""
-Второй вариант — это первый, а его кэш не меняет ничего, кроме стоимости. Разбиения сравнивались на *логитах*: сравнение сгенерированных текстов скрыло бы любую ошибку, слишком малую, чтобы сменить победителя.
+Второй вариант — та же модель, что и первый, а его кэш не меняет ничего, кроме стоимости. Разбиения мы сравнивали по *логитам*: сравнение написанных текстов скрыло бы любую ошибку, которой не хватает, чтобы сменить победителя. А теперь пусть модель напишет текст и сама же его оценит.
 """
 
 # %% key="score-use"
@@ -817,26 +829,26 @@ assert math.isclose(math.fsum(s.log_probability for s in scored), total, rel_tol
 
 # %% [markdown] lang="en" key="reasons-say"
 r"""
-The scores are the model's own, though the draw was made at temperature 0.7: scoring the finished text gives the same numbers. Generation ends with a reason, `eos` before `length_limit` before `context`: the second call met both of the first two at once. And the scores of a given text add up to its log-likelihood from section 2.
+The scores are the model's own, though the draw was made at temperature 0.7: scoring the finished text gives the same numbers. Generation ends with a reason, the first that applies of `eos`, `length_limit` and `context`: in the second call of the list the first two applied at once. And the scores of a given text add up to its log-likelihood from section 2.
 """
 
-# %% [markdown] lang="ru" key="reasons-say" en="40f8a946"
+# %% [markdown] lang="ru" key="reasons-say" en="3285cd89"
 r"""
-Оценки — собственное мнение модели, хотя жребий шёл при температуре 0,7: оценка готового текста даёт те же числа. Генерация заканчивается с указанием причины: `eos` важнее `length_limit`, а он важнее `context`; во втором вызове совпали сразу две первые. И оценки токенов данного текста складываются в его логарифмическое правдоподобие из раздела 2.
+Оценки — собственное мнение модели, хотя жребий бросали при температуре 0,7: оценка готового текста даёт те же числа. Генерация, закончившись, называет причину — первую подходящую из `eos`, `length_limit` и `context`; во втором вызове из списка подошли сразу две первые. А оценки токенов заданного текста в сумме дают его логарифмическое правдоподобие из раздела 2.
 """
 
 # %% [markdown] lang="en" key="assert-causal-ask"
 r"""
 ### A better witness
 
-A check of causality could look at the attention weights the model *reports*. But reported weights and output are two different things. Here is a model that can show a clean lower triangle and cheats all the same.
+A check of causality could look at the attention weights the model *reports*, as `assert_causal` does. But reported weights and output are two different things: `assert_causal_by_perturbation` changes later tokens and watches the earlier logits. Here is a model that can show a clean lower triangle and cheats all the same.
 """
 
-# %% [markdown] lang="ru" key="assert-causal-ask" en="28625810"
+# %% [markdown] lang="ru" key="assert-causal-ask" en="1531be77"
 r"""
 ### Свидетель понадёжнее
 
-Причинность можно проверять по весам внимания, о которых модель *сообщает*. Но сообщаемые веса и выход — разные вещи. Вот модель, которая предъявит безупречный нижний треугольник и всё равно жульничает.
+Причинность можно проверять по весам внимания, о которых модель *сообщает*, — так делает `assert_causal`. Но то, о чём модель сообщает, и то, что она выдаёт, — разные вещи: `assert_causal_by_perturbation` меняет поздние токены и следит за логитами до них. Вот модель, которая предъявит безупречный нижний треугольник и всё равно жульничает.
 """
 
 # %% key="assert-causal" role="folded"
@@ -857,12 +869,12 @@ print(expect_raises(CausalityViolation, assert_causal_by_perturbation, cheat, id
 
 # %% [markdown] lang="en" key="assert-causal-say"
 r"""
-The triangle was clean; the output still moved when a later token changed. Believe the perturbation.
+The triangle was clean; the output still moved when a later token changed. Believe the perturbation, not the weights on display.
 """
 
-# %% [markdown] lang="ru" key="assert-causal-say" en="a66883ea"
+# %% [markdown] lang="ru" key="assert-causal-say" en="9c4c19dc"
 r"""
-Треугольник был безупречен, а выход всё равно сдвинулся, когда сменили более поздний токен. Верьте не показанным весам, а проверке возмущением.
+Треугольник был безупречен, а выход всё равно сдвинулся, когда изменился более поздний токен. Верьте возмущению, а не весам, выставленным напоказ.
 """
 
 # %% [markdown] lang="en" key="twin-ask"
