@@ -943,10 +943,11 @@ show_figure(
     figure,
     name="attention",
     alt="A 3 by 3 grid of attention weights. Sun reads only itself: 1. Moon: 0.33 sun, 0.67 itself. "
-    "Eclipse: 0.25 sun, 0.25 moon, 0.50 itself. Cells above the diagonal are 0.",
+    "Eclipse: 0.25 sun, 0.25 moon, 0.50 itself. The cells above the "
+    "diagonal are hatched zeros.",
 )
 
-# %% lang="ru" key="attention-figure" en="baa275e8"
+# %% lang="ru" key="attention-figure" en="c62f8d51"
 figure = draw_attention(
     result.weights.tolist(),
     title="Кто кого читает и насколько",
@@ -958,7 +959,8 @@ show_figure(
     figure,
     name="attention",
     alt="Сетка весов внимания 3 на 3. Солнце читает только себя: 1. Луна: солнце — 0,33, себя — 0,67. "
-    "Затмение: солнце — 0,25, луну — 0,25, себя — 0,50. Клетки выше диагонали — нули.",
+    "Затмение: солнце — 0,25, луну — 0,25, себя — 0,50. Клетки "
+    "выше диагонали заштрихованы: там нули.",
 )
 
 # %% [markdown] lang="en" key="sdpa-say"
@@ -1097,12 +1099,12 @@ print(expect_raises(ValueError, causal_allowed, 3, 3, query_offset=-1))
 r"""
 ### The attention contract
 
-Checking a few values is not enough: many wrong attentions agree on kind inputs. A *contract* is a function that takes any implementation and runs it against independent references, properties and forbidden calls, on unkind sizes. It returns a report or names what broke.
+Checking a few values is not enough: many wrong attentions agree with the right one on kind inputs. A *contract* is a function that takes any implementation and runs it against independent references, properties and forbidden calls, on unkind sizes. It returns a report or names what broke.
 
 We run it on our own code first.
 """
 
-# %% [markdown] lang="ru" key="contract-ask" en="a6897f5e"
+# %% [markdown] lang="ru" key="contract-ask" en="c2042cfb"
 r"""
 ### Контракт внимания
 
@@ -1120,10 +1122,10 @@ report
 
 # %% [markdown] lang="en" key="contract-own-say"
 r"""
-Each row is one *clause*: what was demanded, what was measured, what is allowed. Read them as a list of the ways attention goes wrong in practice. Does the library's function pass the same contract? It returns only a tensor, so we ask for that field alone.
+Each row is one *clause*: what was demanded, what was measured, what is allowed. Read them as a list of the ways attention goes wrong in practice. Does the library's function pass the same contract? It returns only a tensor, so we check that field alone.
 """
 
-# %% [markdown] lang="ru" key="contract-own-say" en="d63a8048"
+# %% [markdown] lang="ru" key="contract-own-say" en="a5e7e13c"
 r"""
 Каждая строка — один *пункт* контракта: что требовалось, что измерено, что допускается. Читайте их как перечень поломок внимания, которые бывают на практике. А пройдёт ли тот же контракт библиотечная функция? Она возвращает один лишь тензор, поэтому проверим только это поле.
 """
@@ -1179,7 +1181,7 @@ Begin without a mask: three lines, compare, normalise, mix. Which axis does the 
 
 # %% [markdown] lang="ru" key="ex-attention-hint-1" en="b9aff66e" role="hint" exercise="attention"
 r"""
-Начните без маски: три строки — сравнить, нормировать, смешать. Вдоль какой оси идёт softmax и чья ширина стоит под корнем?
+Начните без маски: три строки — сравнить, нормировать, смешать. Вдоль какой оси берётся softmax и чья ширина стоит под корнем?
 """
 
 # %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
@@ -1316,7 +1318,7 @@ r"""
 
 # %% [markdown] lang="ru" key="permutation-say" en="40de25c3"
 r"""
-«Мать любит дочь» и «дочь любит мать»: для внимания без маски это один и тот же мешок слов. Значит, каждому токену нужна записка о его месте — вектор, который зависит только от позиции и *прибавляется* к эмбеддингу, то есть к обучаемому вектору самого токена.
+«Мать любит дочь» и «дочь любит мать» для внимания без маски — один и тот же мешок слов. Значит, каждому токену нужна записка о его месте — вектор, который зависит только от позиции и *прибавляется* к эмбеддингу, то есть к обучаемому вектору самого токена.
 """
 
 # %% [markdown] lang="en" key="causal-order-ask"
@@ -1472,6 +1474,16 @@ print(pair[shift], turn @ pair[0], sep="\n")
 assert torch.allclose(pair[:-shift] @ turn.T, pair[shift:], rtol=0, atol=1e-12)
 assert torch.allclose(pair.square().sum(dim=-1), torch.ones(81, dtype=torch.float64))
 
+# %% [markdown] lang="en" key="rotation-say"
+r"""
+Turned by one matrix, position 0 lands exactly on position 7; for every other start the assertion checks the same at once. The last line adds that each pair has length 1: a hand turns, it never grows.
+"""
+
+# %% [markdown] lang="ru" key="rotation-say" en="c15e7658"
+r"""
+Повёрнутая этой матрицей, позиция 0 попадает точно на позицию 7; то же для всех остальных начал разом проверяет предпоследняя строка. Последняя добавляет, что длина каждой пары равна 1: стрелка поворачивается, но не растёт.
+"""
+
 # %% [markdown] lang="en" key="precision-ask"
 r"""
 ### Break it: positions in half precision
@@ -1500,7 +1512,7 @@ All 2,000 exact rows differ, while in bfloat16 most integers collapse into their
 
 # %% [markdown] lang="ru" key="precision-say" en="0c05ecdd"
 r"""
-Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. Настоящие модели выходили с такими позициями ([transformers#29285](https://github.com/huggingface/transformers/issues/29285)).
+Все 2000 строк, вычисленных точно, различны, а в bfloat16 большинство целых чисел сливается с соседями: после 256 собственное значение есть уже не у каждого. С такими позициями выпускали и настоящие модели ([transformers#29285](https://github.com/huggingface/transformers/issues/29285)).
 """
 
 # %% [markdown] lang="en" key="position-contract-ask"
@@ -1525,6 +1537,16 @@ def sines_first(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
 print(expect_raises(ContractViolation, check_position_contract, sines_first))
 check_position_contract(sinusoidal_encoding)
 
+# %% [markdown] lang="en" key="position-contract-say"
+r"""
+The one about position 0: it must read 0, 1, 0, 1, and here it reads 0, 0, 1, 1. The diagnosis even knows this bug by name. Our own table keeps all 11 clauses.
+"""
+
+# %% [markdown] lang="ru" key="position-contract-say" en="b8a9b3d1"
+r"""
+Пункт о позиции 0: там должно стоять 0, 1, 0, 1, а стоит 0, 0, 1, 1. Диагноз узнаёт эту ошибку даже по имени. Наша таблица выполняет все 11 пунктов.
+"""
+
 # %% [markdown] lang="en" key="heads-ask"
 r"""
 ## 6. Many heads
@@ -1536,7 +1558,7 @@ One softmax gives one pattern of reading. A token may want several at once: the 
 r"""
 ## 6. Много голов
 
-Один softmax даёт одну схему чтения. А токену может понадобиться сразу несколько: подлежащее при глаголе, предыдущее слово, открывающая скобка. *Многоголовое внимание* проецирует, как и раньше, затем режет q, k и v на `n_heads` частей по `d_head` чисел, каждая часть читает по-своему, а результаты соединяются. Обратите внимание на порядок: разрезать, потом поменять оси местами.
+Один softmax даёт одну схему чтения. А токену может понадобиться сразу несколько: подлежащее при глаголе, предыдущее слово, открывающая скобка. *Многоголовое внимание* строит q, k и v, как и раньше, затем режет каждый на `n_heads` частей по `d_head` чисел; каждая часть читает по-своему, а результаты соединяются. Следите за порядком: сначала разрезать, потом поменять оси местами.
 """
 
 # %% key="split-heads"
@@ -1583,12 +1605,12 @@ assert torch.equal(x.view(1, 1, 2, 4), split_heads(x, 1))
 
 # %% [markdown] lang="en" key="split-break-say"
 r"""
-The wrong "heads" are the two *tokens*: each head sees one token's halves as if they were two positions. With a single head both ways agree (last assertion), so a one-head test is blind here. An author who found this in his own code asked why the training test had still passed ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
+The wrong "heads" are the two *tokens*: each head sees one token's halves as if they were two positions. With a single head both ways agree (last assertion), so a one-head test is blind here. The author of one teaching code, mending such a slip, asked why the training test had still passed ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
 """
 
-# %% [markdown] lang="ru" key="split-break-say" en="28475375"
+# %% [markdown] lang="ru" key="split-break-say" en="85c1bdfd"
 r"""
-Неверные «головы» — это два *токена*: каждая голова видит половинки одного токена так, будто это две позиции. С одной головой оба способа совпадают (последняя строка), поэтому проверка с одной головой здесь слепа. Автор, нашедший это в собственном коде, спрашивал, почему же проверка обучением всё-таки прошла ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
+Неверные «головы» — это два *токена*: каждая голова видит половинки одного токена так, будто это две позиции. При одной голове оба способа дают одно и то же (последняя строка), поэтому проверка с одной головой здесь слепа. Автор одного учебного кода, исправляя такой же промах, недоумевал, почему проверка обучением всё-таки прошла ([transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)).
 """
 
 # %% [markdown] lang="en" key="mha-ask"
@@ -1638,12 +1660,12 @@ assert torch.equal(layer.out(merged), layer(x))
 
 # %% [markdown] lang="en" key="shapes-say"
 r"""
-`[B, T, d_model]` becomes `[B, H, T, d_head]`, the weights are `[B, H, T, T]`, one table for every head of every text, and the merge restores `[B, T, d_model]`. Is each head really independent? Run three separate attentions on slices of the same weights, and compare with the library too.
+`[B, T, d_model]` becomes `[B, H, T, d_head]`, the weights are `[B, H, T, T]` (one table for every head of every text), and the merge restores `[B, T, d_model]`. Is each head really independent? Run three separate attentions on slices of the same weights, and compare with the library too.
 """
 
-# %% [markdown] lang="ru" key="shapes-say" en="db87702f"
+# %% [markdown] lang="ru" key="shapes-say" en="44544370"
 r"""
-`[B, T, d_model]` превращается в `[B, H, T, d_head]`, веса имеют форму `[B, H, T, T]` — по таблице на каждую голову каждого текста, а слияние возвращает `[B, T, d_model]`. Действительно ли головы независимы? Запустим три отдельных внимания на срезах тех же весов, а заодно сравним с библиотекой.
+`[B, T, d_model]` превращается в `[B, H, T, d_head]`, веса имеют форму `[B, H, T, T]` (по таблице на каждую голову каждого текста), а слияние возвращает `[B, T, d_model]`. Действительно ли головы независимы? Запустим три отдельных внимания на срезах тех же весов, а заодно сравним с библиотекой.
 """
 
 # %% key="heads-loop"
@@ -1696,14 +1718,14 @@ r"""
 r"""
 ### Cross-attention
 
-When queries come from one sequence and keys and values from another, the same formula becomes *cross-attention*: a translator's decoder asks, the encoded source answers. Its mask is the fourth in the picture. Find the one difference from the layer above: two inputs.
+When queries come from one sequence and keys and values from another, the same formula becomes *cross-attention*: a translator's decoder asks, the encoded source answers. Its mask is the fourth in the picture of section 3. Find the one difference from the layer above: two inputs.
 """
 
-# %% [markdown] lang="ru" key="cross-ask" en="674e7279"
+# %% [markdown] lang="ru" key="cross-ask" en="53eec719"
 r"""
 ### Перекрёстное внимание
 
-Когда запросы берутся из одной последовательности, а ключи и значения — из другой, та же формула становится *перекрёстным вниманием*: декодировщик модели-переводчика спрашивает, закодированный исходный текст отвечает. Ему и соответствует четвёртая маска на рисунке. Найдите единственное отличие от слоя выше: два входа.
+Когда запросы берутся из одной последовательности, а ключи и значения — из другой, та же формула становится *перекрёстным вниманием*: декодировщик модели-переводчика спрашивает, закодированный исходный текст отвечает. Ему и соответствует четвёртая маска на рисунке из раздела 3. Найдите единственное отличие от слоя выше: два входа.
 """
 
 # %% key="cross-layer"
@@ -1807,22 +1829,22 @@ r"""
 r"""
 ### Layer normalization
 
-For each token on its own: subtract the mean of its features, divide by their standard deviation, then scale and shift by learned numbers.
+For each token on its own: subtract the mean of its features, divide by their standard deviation, then multiply by learned numbers and add a learned shift.
 
 $$y_c = g_c\, \frac{x_c - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_c, \qquad \sigma^2 = \frac1d \sum_c (x_c - \mu)^2$$
 
 The tiny $\varepsilon$ avoids a division by zero. Two details are often wrong: the variance must divide by $d$, not $d-1$, and $\varepsilon$ must stand inside the root.
 """
 
-# %% [markdown] lang="ru" key="norm-ask" en="55344fd3"
+# %% [markdown] lang="ru" key="norm-ask" en="51c8d648"
 r"""
 ### Нормализация слоя
 
-Для каждого токена отдельно: вычесть среднее его признаков, разделить на их стандартное отклонение, затем умножить и сдвинуть на обучаемые числа.
+Для каждого токена отдельно: вычесть среднее его признаков, разделить на их стандартное отклонение, затем умножить на обучаемые числа и прибавить обучаемый сдвиг.
 
 $$y_c = g_c\, \frac{x_c - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_c, \qquad \sigma^2 = \frac1d \sum_c (x_c - \mu)^2$$
 
-Крошечное $\varepsilon$ спасает от деления на ноль. Часто ошибаются в двух мелочах: дисперсию надо делить на $d$, а не на $d-1$, и $\varepsilon$ должно стоять под корнем.
+Крошечное $\varepsilon$ спасает от деления на ноль. Часто ошибаются в двух мелочах: в дисперсии делить надо на $d$, а не на $d-1$, и $\varepsilon$ должно стоять под корнем.
 """
 
 # %% key="layer-norm"
@@ -1862,12 +1884,12 @@ print(f"{inside=:.3f} {outside=:.3f}")
 
 # %% [markdown] lang="en" key="norm-break-say"
 r"""
-For 4 features the mistake is 15 %, for 512 a tenth of one per cent: invisible in a loss curve, and enough to fail any exact comparison with another program. The misplaced $\varepsilon$ shows only on small inputs, where it changes the result threefold. The contract of layer norm seeks out such sizes and numbers.
+For 4 features the mistake is 15%, for 512 a tenth of one per cent: invisible in a loss curve, and enough to fail any exact comparison with another program. The misplaced $\varepsilon$ shows only on small inputs, where it changes the result threefold. The contract of layer norm seeks out such sizes and numbers.
 """
 
-# %% [markdown] lang="ru" key="norm-break-say" en="2846a945"
+# %% [markdown] lang="ru" key="norm-break-say" en="76c064c0"
 r"""
-Для 4 признаков ошибка равна 15 %, для 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации нарочно ищет такие размеры и числа.
+При 4 признаках ошибка равна 15 %, при 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации нарочно ищет такие размеры и числа.
 """
 
 # %% key="layer-norm-contract" role="folded"
@@ -1882,6 +1904,16 @@ def unbiased_norm(x, gain, bias, eps=1e-5):
 
 print(expect_raises(ContractViolation, check_layer_norm_contract, unbiased_norm))
 check_layer_norm_contract(layer_norm)
+
+# %% [markdown] lang="en" key="layer-norm-contract-say"
+r"""
+Two numbers were enough to refuse it, and the diagnosis names the cause: $d-1$. The course's own function keeps all 15 clauses.
+"""
+
+# %% [markdown] lang="ru" key="layer-norm-contract-say" en="8c802c3e"
+r"""
+Чтобы её отвергнуть, хватило двух чисел, и диагноз называет причину: $d-1$. Функция курса выполняет все 15 пунктов.
+"""
 
 # %% [markdown] lang="en" key="ffn-ask"
 r"""
@@ -1958,18 +1990,18 @@ A block never replaces a token's vector; each of its two parts (*sublayers*) *ad
 
 $$x \leftarrow x + \mathrm{attn}(\mathrm{ln}_1(x)), \qquad x \leftarrow x + \mathrm{ffn}(\mathrm{ln}_2(x)).$$
 
-Normalization stands *before* each sublayer (pre-norm). Find the two lines that carry $x$ past the sublayers.
+Normalization stands *before* each sublayer (pre-norm). `PreNormBlock` says just that, and `DecoderBlock` adds only the causal mask. Find the two lines that carry $x$ past the sublayers.
 """
 
-# %% [markdown] lang="ru" key="block-ask" en="04d375fb"
+# %% [markdown] lang="ru" key="block-ask" en="d90c7fc1"
 r"""
 ### Блок: две заметки на полях
 
-Блок никогда не заменяет вектор токена; каждая из двух его частей (*подслоёв*) *прибавляет* к нему своё, как пишут заметки на полях. Этот вектор, идущий от блока к блоку, называют *остаточным потоком*:
+Блок никогда не заменяет вектор токена; каждая из двух его частей (*подслоёв*) *прибавляет* к нему своё — так пишут заметки на полях. Этот вектор, идущий от блока к блоку, называют *остаточным потоком*:
 
 $$x \leftarrow x + \mathrm{attn}(\mathrm{ln}_1(x)), \qquad x \leftarrow x + \mathrm{ffn}(\mathrm{ln}_2(x)).$$
 
-Нормализация стоит *до* каждого подслоя (pre-norm). Найдите две строки, которые проносят $x$ мимо подслоёв.
+Нормализация стоит *до* каждого подслоя (pre-norm). `PreNormBlock` записывает ровно это, а `DecoderBlock` добавляет лишь причинную маску. Найдите две строки, которые проносят $x$ мимо подслоёв.
 """
 
 # %% key="pre-norm-block"
@@ -1993,7 +2025,7 @@ With both sublayers silenced the block is the identity, bit for bit. That is the
 
 # %% [markdown] lang="ru" key="block-identity-say" en="f0fbda4d"
 r"""
-Если заглушить оба подслоя, блок становится тождественным преобразованием — бит в бит. Это и есть проверка настоящего остаточного пути: блок, который передаёт дальше *нормализованный* вектор вместо `x`, тоже способен обучаться, а здесь провалится.
+Если заглушить оба подслоя, блок становится тождественным преобразованием — бит в бит. Это и есть проверка настоящего остаточного пути: блок, который передаёт дальше *нормализованный* вектор вместо `x`, тоже способен обучаться, но эту проверку провалит.
 """
 
 # %% [markdown] lang="en" key="stream-ask"
@@ -2020,26 +2052,26 @@ assert change < 1e-3 * size
 
 # %% [markdown] lang="en" key="stream-say"
 r"""
-The note in the margin stays the same size however large the stream is; the tiny difference comes from $\varepsilon$. A post-norm block would normalise the stream itself at every layer, and deep stacks of those need a careful warm-up (Xiong et al. 2020).
+The note in the margin stays the same size however large the stream is; the tiny difference comes from $\varepsilon$. A post-norm block would normalise the stream itself at every layer, and deep stacks of those need a careful warm-up of the learning rate (Xiong et al. 2020).
 """
 
-# %% [markdown] lang="ru" key="stream-say" en="57488298"
+# %% [markdown] lang="ru" key="stream-say" en="3dc08796"
 r"""
-Размер заметки на полях остаётся прежним, как бы ни был велик поток; крошечная разница — из-за $\varepsilon$. Блок с нормализацией после подслоя (post-norm) нормировал бы сам поток в каждом слое, и обучение глубоких стопок из таких блоков требует осторожного разогрева (Xiong et al. 2020).
+Размер заметки на полях остаётся прежним, как бы ни был велик поток; крошечная разница — из-за $\varepsilon$. Блок с нормализацией после подслоя (post-norm) нормировал бы сам поток в каждом слое, и глубокие стопки таких блоков приходится осторожно разогревать: скорость обучения поднимают постепенно (Xiong et al. 2020).
 """
 
 # %% [markdown] lang="en" key="family-ask"
 r"""
 ### The whole family
 
-The original Transformer has two stacks (post-norm then; we keep pre-norm). An *encoder* block is ours without the causal mask. The other stack's *encoder-decoder* block puts cross-attention between its two sublayers. Decoder-only models, the subject of this course, need just the block you have.
+The original Transformer has two stacks (post-norm then; we keep pre-norm). An *encoder* block is ours without the causal mask. A block of the second stack, the *decoder*, also reads the encoder's output: cross-attention stands between its two sublayers (`EncoderDecoderBlock`). Decoder-only models, the subject of this course, need just the block you have.
 """
 
-# %% [markdown] lang="ru" key="family-ask" en="a882686f"
+# %% [markdown] lang="ru" key="family-ask" en="706cdf2d"
 r"""
 ### Всё семейство
 
-В исходном Transformer две стопки блоков (тогда — post-norm, у нас — pre-norm). Блок *кодировщика* — это наш блок без причинной маски. В блоке второй стопки, *кодировщика-декодировщика*, между двумя подслоями стоит ещё и перекрёстное внимание. Моделям «только декодировщик», которым посвящён курс, хватает блока, который у вас уже есть.
+В исходном Transformer две стопки блоков (тогда — post-norm, у нас — pre-norm). Блок *кодировщика* — это наш блок без причинной маски. Блок второй стопки, *декодировщика*, читает ещё и выход кодировщика: между двумя подслоями у него стоит перекрёстное внимание (`EncoderDecoderBlock`). Моделям «только декодировщик», которым посвящён курс, хватает того блока, который у вас уже есть.
 """
 
 # %% key="encoder-block"
@@ -2050,12 +2082,12 @@ from course_lib.layers import EncoderDecoderBlock
 
 # %% [markdown] lang="en" key="family-see"
 r"""
-Are these the same functions as PyTorch's layers? One helper copies our weights into a twin. PyTorch's attention has biases that ours lacks, so they stay zero.
+Do our blocks compute the same as PyTorch's layers? One helper copies our weights into a PyTorch twin. PyTorch's attention has biases that ours lacks, so they stay zero.
 """
 
-# %% [markdown] lang="ru" key="family-see" en="af2da5a0"
+# %% [markdown] lang="ru" key="family-see" en="9ec90919"
 r"""
-Те ли же это функции, что слои PyTorch? Одна вспомогательная функция копирует наши веса в двойника. Во внимании PyTorch есть смещения (bias), которых нет у нас, поэтому они остаются нулевыми.
+Делают ли наши блоки то же, что слои PyTorch? Маленькая функция копирует наши веса в двойника из PyTorch. Во внимании PyTorch есть смещения (bias), которых нет у нас, поэтому они остаются нулевыми.
 """
 
 # %% key="family-twin"
@@ -2083,12 +2115,12 @@ for ours, mask in ((EncoderBlock(12, 3, 24), None), (DecoderBlock(12, 3, 24), ~c
 
 # %% [markdown] lang="en" key="family-agrees-say"
 r"""
-Encoder and decoder-only block are one layer with two masks. The third block has two attentions, so its twin gets one more pair of projections.
+The encoder block and the decoder-only block are one layer under two masks. The third block has two attentions, so its twin gets one more pair of projections.
 """
 
-# %% [markdown] lang="ru" key="family-agrees-say" en="c60ac401"
+# %% [markdown] lang="ru" key="family-agrees-say" en="3f644322"
 r"""
-Блок кодировщика и блок «только декодировщика» — один слой с двумя масками. У третьего блока два внимания, и его двойнику нужна ещё одна пара проекций.
+Блок кодировщика и блок модели «только декодировщик» — это один и тот же слой под двумя разными масками. В третьем блоке вниманий два, поэтому его двойнику нужна ещё одна пара проекций.
 """
 
 # %% key="family-third"
@@ -2111,14 +2143,14 @@ assert difference < 1e-12
 r"""
 ### Where do the parameters live?
 
-All three agree with the library. Now count their matrices: attention has four of size $d \times d$, the feed-forward network two of $d \times d_{ff}$, usually with $d_{ff} = 4d$. Which part of an encoder layer is therefore feed-forward?
+All three agree with the library. Now count their matrices: attention has four of size $d \times d$, the feed-forward network two of $d \times d_{ff}$, usually with $d_{ff} = 4d$. What share of an encoder layer, then, is the feed-forward network?
 """
 
-# %% [markdown] lang="ru" key="floor-ask" en="f82977f6"
+# %% [markdown] lang="ru" key="floor-ask" en="0dddd31e"
 r"""
 ### Где живут параметры?
 
-Все три совпали с библиотекой. Теперь посчитаем матрицы: у внимания их четыре, размером $d \times d$, у полносвязной сети — две, $d \times d_{ff}$, и обычно $d_{ff} = 4d$. Какую же часть слоя кодировщика занимает полносвязная сеть?
+Все три совпали с библиотекой. Теперь посчитаем матрицы: у внимания их четыре, размером $d \times d$, у полносвязной сети — две, $d \times d_{ff}$, и обычно $d_{ff} = 4d$. Какую же долю слоя кодировщика занимает полносвязная сеть?
 """
 
 # %% key="floor"
@@ -2138,12 +2170,12 @@ assert counts.decoder_layer == count_matrix_weights(EncoderDecoderBlock(512, 8, 
 
 # %% [markdown] lang="en" key="floor-say"
 r"""
-Two thirds of an encoder layer are feed-forward. The formula gives a floor: biases, norms and embeddings come on top. The same numbers were counted from real blocks, so that formula and code cannot disagree.
+Two thirds of an encoder layer are feed-forward. The formula gives a floor: biases, norms and embeddings come on top. `count_matrix_weights` found the same numbers in real blocks, so formula and code cannot drift apart.
 """
 
-# %% [markdown] lang="ru" key="floor-say" en="b917e267"
+# %% [markdown] lang="ru" key="floor-say" en="4f54387b"
 r"""
-Две трети слоя кодировщика занимает полносвязная сеть. Формула даёт нижнюю границу: смещения (bias), нормализации и эмбеддинги добавляются сверху. Те же числа мы получили и пересчётом настоящих блоков, чтобы формула и код не могли разойтись.
+Две трети слоя кодировщика занимает полносвязная сеть. Формула даёт нижнюю границу: смещения (bias), нормализации и эмбеддинги добавляются сверху. Те же числа `count_matrix_weights` насчитала в настоящих блоках, так что формула и код не разойдутся.
 """
 
 # %% [markdown] lang="en" key="probe-ask"
@@ -2238,12 +2270,12 @@ assert all(abs(p - r) < 1e-12 for p, r in zip(probabilities, promise["probabilit
 
 # %% [markdown] lang="en" key="nll-by-hand-say"
 r"""
-The truth had probability 0.58, which costs 0.54 *nats* (a nat is a bit in base $e$); the perplexity 1.72 says "as unsure as between 1.72 equally likely tokens". The function below does the same without ever computing the probability, so that one of $e^{-500}$ is no trouble.
+The truth had probability 0.58, which costs 0.54 *nats* (a nat is to base $e$ what a bit is to base 2); the perplexity 1.72 says "as unsure as between 1.72 equally likely tokens". The function below does the same without ever computing the probability, so even $e^{-500}$ is no trouble.
 """
 
-# %% [markdown] lang="ru" key="nll-by-hand-say" en="0564fc51"
+# %% [markdown] lang="ru" key="nll-by-hand-say" en="7529125d"
 r"""
-Вероятность правильного токена была 0,58, и стоит это 0,54 *ната* (нат — это бит по основанию $e$); перплексия 1,72 значит: «сомнений столько же, сколько при выборе из 1,72 равновероятного токена». Функция ниже делает то же, не вычисляя самой вероятности, поэтому и $e^{-500}$ ей нипочём.
+Вероятность правильного токена была 0,58, и стоит это 0,54 *ната* (нат для основания $e$ — то же, что бит для основания 2); перплексия 1,72 значит: «сомнений столько же, сколько при выборе из 1,72 равновероятного токена». Функция ниже делает то же, не вычисляя самой вероятности, поэтому и $e^{-500}$ ей нипочём.
 """
 
 # %% key="token-nll"
@@ -2256,12 +2288,12 @@ assert token_nll([500.0, 0.0], 1) == 500.0
 
 # %% [markdown] lang="en" key="token-nll-say"
 r"""
-A model that knows nothing gives every token the same probability and pays $\ln V$. With six tokens that is 1.79 nats, and we shall need this number twice.
+A model that knows nothing gives all $V$ tokens of its vocabulary the same probability and pays $\ln V$. With six tokens that is 1.79 nats, and we shall need this number twice.
 """
 
-# %% [markdown] lang="ru" key="token-nll-say" en="87593220"
+# %% [markdown] lang="ru" key="token-nll-say" en="ef5fa6e9"
 r"""
-Модель, которая не знает ничего, даёт всем токенам равные вероятности и платит $\ln V$. Для шести токенов это 1,79 ната — число, которое понадобится нам дважды.
+Модель, которая не знает ничего, даёт всем $V$ токенам словаря равные вероятности и платит $\ln V$. Для шести токенов это 1,79 ната — число, которое понадобится нам дважды.
 """
 
 # %% key="uniform-nll"
@@ -2273,14 +2305,14 @@ assert abs(uniform - math.log(6)) < 1e-12
 r"""
 ### Exercise 5 (core). The loss of a padded batch
 
-Write the function of the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shifting wrongly, counting padding and averaging the means of rows all train happily.
+Write a function that returns the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shift wrongly, count the padding or average the means of the rows, and the model still trains happily.
 """
 
-# %% [markdown] lang="ru" key="ex-nll-statement" en="2a0aebb3"
+# %% [markdown] lang="ru" key="ex-nll-statement" en="b766ea1c"
 r"""
 ### Упражнение 5 (основное). Потери на пакете с дополнением
 
-Напишите функцию средних потерь в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Неверный сдвиг, учтённое дополнение и усреднение средних по строкам обучению ничуть не мешают.
+Напишите функцию, которая возвращает средние потери в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Можно ошибиться со сдвигом, учесть дополнение или усреднить средние по строкам — модель всё равно будет прекрасно обучаться.
 """
 
 # %% key="ex-nll" role="stub" exercise="nll"
@@ -2307,10 +2339,10 @@ r"""
 
 # %% [markdown] lang="en" key="ex-nll-hint-2" role="hint" exercise="nll"
 r"""
-`F.cross_entropy` with `reduction="none"` keeps one number a token. Divide once, by the number of valid targets in the whole batch.
+`F.cross_entropy` with `reduction="none"` keeps one number per token. Divide once, by the number of valid targets in the whole batch.
 """
 
-# %% [markdown] lang="ru" key="ex-nll-hint-2" en="a984214c" role="hint" exercise="nll"
+# %% [markdown] lang="ru" key="ex-nll-hint-2" en="7c695aaf" role="hint" exercise="nll"
 r"""
 `F.cross_entropy` с `reduction="none"` оставляет по числу на токен. Делите один раз: на число настоящих целей во всём пакете.
 """
@@ -2341,12 +2373,12 @@ from course_lib.tiny_lm import greedy_continuation
 
 # %% [markdown] lang="en" key="tiny-lm-speaks-say"
 r"""
-This loop makes any such model speak: predict, take the likeliest token, append it, repeat. It switches to evaluation mode inside and restores the mode afterwards, and it never forgets the front of your prompt unless told to. Now the model itself; find the tied matrix in its constructor.
+The loop of `greedy_continuation` makes any such model speak: predict, take the likeliest token, append it, repeat. It switches to evaluation mode inside and restores the mode afterwards, and it never forgets the front of your prompt unless told to. Now the model itself; find the tied matrix in its constructor.
 """
 
-# %% [markdown] lang="ru" key="tiny-lm-speaks-say" en="f659069f"
+# %% [markdown] lang="ru" key="tiny-lm-speaks-say" en="e0bc1adb"
 r"""
-Этот цикл заставит говорить любую такую модель: предсказать, взять самый вероятный токен, приписать его, повторить. Внутри он переключает модель в режим вывода (eval), а потом возвращает прежний режим, и начала вашего текста не забывает, пока его об этом не попросят. Теперь сама модель; найдите в конструкторе связанную матрицу.
+Цикл в `greedy_continuation` заставит говорить любую такую модель: предсказать, взять самый вероятный токен, приписать его, повторить. Внутри он переключает модель в режим вывода (eval), а потом возвращает прежний режим, и начала вашего текста не забывает, пока его об этом не попросят. Теперь сама модель; найдите в конструкторе связанную матрицу.
 """
 
 # %% key="tiny-lm"
@@ -2369,12 +2401,12 @@ print(expect_raises(ValueError, model, torch.tensor([[0, 6]])))
 
 # %% [markdown] lang="en" key="tying-say"
 r"""
-Input and output hold the same matrix, counted once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy looks equal until the first training step; the contract demands one Parameter, and takes a step as well. The last line is a refusal: there is no token 6 in a vocabulary of six.
+Input and output hold the same matrix, which `count_parameters` counts once, so the model reads and writes with one dictionary: learning to *recognise* a token also moves how it is *predicted*. A copy looks equal until the first training step; the contract demands one Parameter, and takes a step as well. The last line is a refusal: there is no token 6 in a vocabulary of six.
 """
 
-# %% [markdown] lang="ru" key="tying-say" en="00f5012a"
+# %% [markdown] lang="ru" key="tying-say" en="62dd6b27"
 r"""
-Вход и выход хранят одну и ту же матрицу (и в счёте параметров она одна), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия неотличима до первого шага обучения; контракт требует одного параметра, а потом делает и шаг. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
+Вход и выход хранят одну и ту же матрицу (`count_parameters` считает её один раз), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия неотличима до первого шага обучения; контракт требует, чтобы параметр был один, да ещё и делает такой шаг сам. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
 """
 
 # %% key="tying-contracts" role="folded"
@@ -2395,14 +2427,14 @@ check_tying_contract(tied_pair)
 r"""
 ### Windows: the text and its own future
 
-The text is 0 1 2 3 4 5, repeated. We cut it into windows of 13 tokens: the first 12 are read, the last 12 are the answers, each position predicting its successor. Using true prefixes for every prediction at once is called teacher forcing.
+The text is 0 1 2 3 4 5, repeated. `next_token_windows` slides a window of 13 tokens along it, one token at a time: the first 12 are read, the last 12 are the answers, each position predicting its successor. Using true prefixes for every prediction at once is called teacher forcing.
 """
 
-# %% [markdown] lang="ru" key="windows-ask" en="6f34448a"
+# %% [markdown] lang="ru" key="windows-ask" en="dc2b6526"
 r"""
 ### Окна: текст и его собственное будущее
 
-Наш текст — последовательность 0 1 2 3 4 5, повторённая много раз. Разрежем его на окна по 13 токенов: первые 12 модель читает, последние 12 — ответы, и каждая позиция предсказывает следующую. Когда все предсказания делаются разом и каждое — по истинному префиксу, это называют обучением с подсказкой истинного префикса (teacher forcing).
+Наш текст — последовательность 0 1 2 3 4 5, много раз повторённая. `next_token_windows` двигает вдоль него окно из 13 токенов, каждый раз на один токен: первые 12 модель читает, последние 12 — ответы, и каждая позиция предсказывает следующую. Когда все предсказания делаются разом и каждое — по истинному префиксу, это называют обучением с подсказкой истинного префикса (teacher forcing).
 """
 
 # %% key="windows"
@@ -2437,12 +2469,12 @@ from course_lib.training import fit
 
 # %% [markdown] lang="en" key="fit-read"
 r"""
-`predict_next` makes the only shift in the whole course: logits at position $t$ answer for token $t+1$. Shifting twice, or not at all, is another bug that does not stop the training. Two measures for the result follow, both in evaluation mode: the mean loss, and how often the likeliest guess is right.
+`predict_next` makes the only shift of the whole training: logits at position $t$ answer for token $t+1$. Shifting twice, or not at all, is another bug that does not stop the training. Two measures for the result follow, both in evaluation mode: the mean loss, and how often the likeliest guess is right.
 """
 
-# %% [markdown] lang="ru" key="fit-read" en="acb3ec79"
+# %% [markdown] lang="ru" key="fit-read" en="dc57f151"
 r"""
-Единственный во всём курсе сдвиг делает `predict_next`: логиты позиции $t$ отвечают за токен $t+1$. Сдвинуть дважды или не сдвинуть вовсе — ещё одна ошибка, которая обучения не остановит. Дальше — две меры результата, обе в режиме вывода: средние потери и то, как часто самая вероятная догадка верна.
+Единственный за всё обучение сдвиг делает `predict_next`: логиты позиции $t$ отвечают за токен $t+1$. Сдвинуть дважды или не сдвинуть вовсе — ещё одна ошибка, которая обучения не остановит. Дальше — две меры результата, обе в режиме вывода: средние потери и то, как часто самая вероятная догадка верна.
 """
 
 # %% key="fit-measures"
@@ -2457,12 +2489,12 @@ assert accuracy >= goal["accuracy_threshold"]
 
 # %% [markdown] lang="en" key="fit-say"
 r"""
-The loss fell below 0.02 nats and more than fiftyfold, and at least 99 % of the next tokens are right. It began at 1.83, close to $\ln 6 = 1.79$: an untrained model with small embeddings knows nothing and nearly says so. In the picture, watch the curve leave the line of ignorance.
+The loss fell below the promised 0.02 nats, more than fiftyfold, and at least 99% of the next tokens are right. It began at 1.83, close to $\ln 6 = 1.79$: an untrained model with small embeddings knows nothing and nearly says so. In the picture, watch the curve leave the line of ignorance.
 """
 
-# %% [markdown] lang="ru" key="fit-say" en="8c2868f8"
+# %% [markdown] lang="ru" key="fit-say" en="76412c1c"
 r"""
-Потери опустились ниже 0,02 ната, уменьшившись более чем в пятьдесят раз, и не меньше 99 % следующих токенов предсказаны верно. Начались они с 1,83, близко к $\ln 6 = 1{,}79$: необученная модель с небольшими эмбеддингами ничего не знает и почти честно в этом признаётся. Посмотрите на рисунке, как кривая уходит с линии незнания.
+Потери опустились ниже обещанных 0,02 ната, уменьшившись более чем в пятьдесят раз, и не меньше 99 % следующих токенов предсказаны верно. Начинались они с 1,83, то есть близко к $\ln 6 = 1{,}79$: необученная модель с небольшими эмбеддингами ничего не знает и почти честно в этом признаётся. Посмотрите на рисунке, как кривая уходит с линии незнания.
 """
 
 # %% key="drawing-loss" role="folded"
@@ -2480,10 +2512,11 @@ show_figure(
     figure,
     name="loss",
     alt="Training loss over 121 steps on a logarithmic axis: it starts near 1.8, at the line ln 6 "
-    "of a model that knows nothing, falls steeply within the first steps and ends near 0.0002.",
+    "of a model that knows nothing, falls steeply for some forty steps, then slowly, and ends "
+    "near 0.0002.",
 )
 
-# %% lang="ru" key="loss-figure" en="087befb2"
+# %% lang="ru" key="loss-figure" en="e74c32cf"
 figure = draw_loss(
     {"TinyLM": losses},
     title="Заучиваем 0 1 2 3 4 5",
@@ -2494,8 +2527,9 @@ figure = draw_loss(
 show_figure(
     figure,
     name="loss",
-    alt="Потери за 121 шаг обучения, ось логарифмическая: начинаются около 1,8, у линии ln 6 модели, "
-    "которая не знает ничего, круто падают за первые шаги и доходят примерно до 0,0002.",
+    alt="Потери за 121 шаг обучения, ось логарифмическая: начинаются около 1,8, у линии ln 6 "
+    "(модель, которая не знает ничего), первые сорок шагов круто падают, потом снижаются медленно и доходят "
+    "примерно до 0,0002.",
 )
 
 # %% [markdown] lang="en" key="continuation-ask"
@@ -2505,7 +2539,7 @@ The test of memory is speech. Give the model `0 1 2` and let it continue greedil
 
 # %% [markdown] lang="ru" key="continuation-ask" en="ad9b999b"
 r"""
-Память проверяют речью. Дадим модели `0 1 2`, и пусть продолжает жадно: каждый раз берёт самый вероятный токен, и он тут же снова подаётся на вход. Что должно получиться?
+Память проверяют речью. Дадим модели `0 1 2`, и пусть продолжает жадно: каждый раз берёт самый вероятный токен и тут же получает его на вход. Что должно получиться?
 """
 
 # %% key="continuation"
@@ -2519,10 +2553,10 @@ print(model.generate(torch.tensor([[0, 1, 2]]), 40, sliding_window=True)[0, -8:]
 
 # %% [markdown] lang="en" key="continuation-say"
 r"""
-It counts. The refusal says that 40 more tokens do not fit into a context of 32; a model that quietly forgets the front of your prompt answers another question than yours. The sliding window does forget it, but only when asked for by name, as in the last line.
+It counts. The refusal says that 40 more tokens do not fit into a context of 32; a model that quietly forgets the front of your prompt answers a question you did not ask. The sliding window does forget it, but only when asked for by name, as in the last line.
 """
 
-# %% [markdown] lang="ru" key="continuation-say" en="e5e40156"
+# %% [markdown] lang="ru" key="continuation-say" en="a8cb07bf"
 r"""
 Модель считает по кругу. Отказ говорит, что ещё 40 токенов не помещаются в контекст длиной 32; модель, которая втихую забывает начало вашего текста, отвечает уже не на ваш вопрос. Скользящее окно тоже его забывает, но лишь по явной просьбе, как в последней строке.
 """
@@ -2589,7 +2623,7 @@ Three of the bugs go in through one small function, the other two by hand.
 
 # %% [markdown] lang="ru" key="gallery-plant" en="8c2e221c"
 r"""
-Три ошибки попадают внутрь через одну маленькую функцию, остальные две — вручную.
+Три ошибки вносит одна маленькая функция, остальные две мы вносим вручную.
 """
 
 # %% key="gallery-masks"
@@ -2794,12 +2828,12 @@ from course_lib.sampling import nucleus_size
 
 # %% [markdown] lang="en" key="nucleus-read"
 r"""
-The first function is the softmax you know, with the temperature inside and the largest logit subtracted. The second walks down from the likeliest token until the mass reaches p. The distribution below puts them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
+The first function is the softmax you know, with the temperature inside and the largest logit subtracted. The second walks down from the likeliest token until the mass reaches p. `token_distribution` below uses them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
 """
 
-# %% [markdown] lang="ru" key="nucleus-read" en="da21e19a"
+# %% [markdown] lang="ru" key="nucleus-read" en="8ccf11ad"
 r"""
-Первая функция — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая идёт от самого вероятного токена вниз, пока масса не достигнет p. Распределение ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
+Первая функция — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая идёт от самого вероятного токена вниз, пока масса не достигнет p. `token_distribution` ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
 """
 
 # %% key="token-distribution"
@@ -2838,10 +2872,11 @@ show_figure(
     figure,
     name="sampling",
     alt="Four bar charts for logits 3, 2, 1, 0. Temperature 1: 0.64, 0.24, 0.09, 0.03. "
-    "Temperature 2 is flatter: 0.46 to 0.10. Top-k 2 keeps two tokens, top-p 0.9 keeps three.",
+    "Temperature 2 is flatter: 0.46 to 0.10. Top-k 2 leaves "
+    "0.73 and 0.27; top-p 0.9 leaves 0.67, 0.24, 0.09; a cross marks each removed token.",
 )
 
-# %% lang="ru" key="sampling-figure" en="ab4391fb"
+# %% lang="ru" key="sampling-figure" en="c9b4e8e8"
 figure = draw_sampling(
     [scenario[name] for name in ("temperature_1", "temperature_2", "top_k_2", "top_p_09")],
     panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0.9"),
@@ -2852,7 +2887,8 @@ show_figure(
     figure,
     name="sampling",
     alt="Четыре столбчатые диаграммы для логитов 3, 2, 1, 0. Температура 1: 0,64; 0,24; 0,09; 0,03. "
-    "При температуре 2 ровнее: от 0,46 до 0,10. Top-k 2 оставляет два токена, top-p 0,9 — три.",
+    "При температуре 2 ровнее: от 0,46 до 0,10. Top-k 2 оставляет 0,73 и 0,27; "
+    "top-p 0,9 — 0,67; 0,24; 0,09; убранные токены отмечены крестиками.",
 )
 
 # %% [markdown] lang="en" key="sampling-say"
@@ -2902,14 +2938,24 @@ print([round(value, 3) for value in frequencies])
 assert all(abs(f - p) < 0.015 for f, p in zip(frequencies, probs, strict=True))
 assert frequencies[3] == 0
 
+# %% [markdown] lang="en" key="draws-say"
+r"""
+They do: every frequency lies within 0.015 of its probability, and the removed token never came up.
+"""
+
+# %% [markdown] lang="ru" key="draws-say" en="4960beec"
+r"""
+Следует: каждая частота отличается от своей вероятности меньше чем на 0,015, а убранный токен не выпал ни разу.
+"""
+
 # %% [markdown] lang="en" key="order-ask"
 r"""
 ### Break it: the order of the knobs
 
-Our order is temperature, then top-k, then top-p on what is left. Does it matter? With logits $[3, 2, 1]$, temperature 0.5 and $p = 0.8$ compare our order with the reverse: truncate first, cool later.
+Our order is temperature, then top-k, then top-p on what is left. Does it matter? Take logits $[3, 2, 1]$, temperature 0.5 and $p = 0.8$, and compare our order with the reverse: truncate first, cool later.
 """
 
-# %% [markdown] lang="ru" key="order-ask" en="eb09c54e"
+# %% [markdown] lang="ru" key="order-ask" en="129e6146"
 r"""
 ### Сломаем: порядок регуляторов
 
@@ -2925,26 +2971,26 @@ assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 
 # %% [markdown] lang="en" key="order-say"
 r"""
-Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). At temperature 1 the order cannot show, so state yours and test it away from 1.
+Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs, even in two releases of one library ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). At temperature 1 the order cannot show, so state yours and test it away from 1.
 """
 
-# %% [markdown] lang="ru" key="order-say" en="39681d59"
+# %% [markdown] lang="ru" key="order-say" en="e0d36ed3"
 r"""
-Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки в разных программах дают разные тексты ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). При температуре 1 порядок ничем себя не выдаёт, поэтому объявите свой и проверяйте его при температуре, далёкой от 1.
+Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки дают разные тексты в разных программах и даже в двух версиях одной библиотеки ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). При температуре 1 порядок ничем себя не выдаёт, поэтому объявите свой и проверяйте его при температуре, далёкой от 1.
 """
 
 # %% [markdown] lang="en" key="greedy-ask"
 r"""
 ### When to stop
 
-Generation ends at the end-of-sequence token or at the length limit, and the reason should be told truthfully. Which reason is right when the end token is also the last one allowed?
+Generation ends at the end-of-sequence token or at the length limit, and the reason should be told truthfully. `greedy_trace` takes logits prepared in advance, one row per step, and returns the tokens together with the reason. Which reason is right when the end token is also the last one allowed?
 """
 
-# %% [markdown] lang="ru" key="greedy-ask" en="3ccde517"
+# %% [markdown] lang="ru" key="greedy-ask" en="030e254b"
 r"""
 ### Когда остановиться
 
-Генерация заканчивается на токене конца текста или на пределе длины, и причину следует называть честно. Какая причина верна, если токен конца оказался заодно последним из разрешённых?
+Генерация заканчивается на токене конца текста или на пределе длины, и причину следует называть честно. `greedy_trace` получает заранее заготовленные логиты, по строке на шаг, и возвращает токены вместе с причиной. Какая причина верна, если токен конца оказался заодно последним из разрешённых?
 """
 
 # %% key="greedy-trace"
@@ -2959,12 +3005,12 @@ print(expect_raises(ValueError, greedy_trace, rows, eos_id=0, max_new_tokens=3))
 
 # %% [markdown] lang="en" key="greedy-say"
 r"""
-The reason is `eos`: the text had ended, and the limit merely came at the same moment. With rows for two steps, a promise of three is refused.
+The reason is `eos`: the text had ended, and the limit merely came at the same moment. When the logits suffice for two steps only, a request for three is refused.
 """
 
-# %% [markdown] lang="ru" key="greedy-say" en="32217730"
+# %% [markdown] lang="ru" key="greedy-say" en="a27c4a8e"
 r"""
-Причина — `eos`: текст закончился сам, а предел лишь наступил одновременно с этим. Если логитов всего на два шага, запрос на три отвергается.
+Причина — `eos`: текст закончился сам, а предел лишь наступил одновременно с этим. Если логитов хватает лишь на два шага, запрос на три отвергается.
 """
 
 # %% [markdown] lang="en" key="ex-sampling-statement"
@@ -3005,10 +3051,10 @@ r"""
 
 # %% [markdown] lang="en" key="ex-sampling-hint-2" role="hint" exercise="sampling"
 r"""
-For top-p walk down the list, adding probabilities, and stop *after* the token that brings the sum to p. Remember to renormalise between top-k and top-p, to shift the logits before exponentiating, and that $p = 1$ filters nothing.
+For top-p walk down the list, adding probabilities, and stop *after* the token that brings the sum to p. Remember to renormalise between top-k and top-p, to shift the logits before exponentiating, and to filter nothing at $p = 1$.
 """
 
-# %% [markdown] lang="ru" key="ex-sampling-hint-2" en="837d59dc" role="hint" exercise="sampling"
+# %% [markdown] lang="ru" key="ex-sampling-hint-2" en="c4a41a25" role="hint" exercise="sampling"
 r"""
 Для top-p идите по списку, складывая вероятности, и остановитесь *после* токена, с которым сумма достигла p. Не забудьте перенормировать между top-k и top-p, сдвинуть логиты перед экспонентой и не отсеивать ничего при $p = 1$.
 """
@@ -3041,14 +3087,14 @@ def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> li
 r"""
 ## 12. What you have checked
 
-The next cell holds the course's own code to the contracts once more, and your loss from exercise 5. Put your other functions in and run it again.
+The next cell holds the course's own code to the contracts once more, and with it your loss function from exercise 5. Put your other functions in and run it again.
 """
 
-# %% [markdown] lang="ru" key="recap-ask" en="b5076962"
+# %% [markdown] lang="ru" key="recap-ask" en="71d11a3d"
 r"""
 ## 12. Что вы проверили
 
-Следующая ячейка ещё раз проверяет контрактами собственный код курса и ваши потери из упражнения 5. Подставьте и другие свои функции и запустите её снова.
+Следующая ячейка ещё раз проверяет контрактами собственный код курса и вашу функцию потерь из упражнения 5. Подставьте и другие свои функции и запустите её снова.
 """
 
 # %% key="recap-contracts"
@@ -3076,10 +3122,10 @@ print(str(check_causality_contract(model, vocab_size=6, length=12)).splitlines()
 
 # %% [markdown] lang="en" key="recap-proved"
 r"""
-**Checked here, not believed:** the variance of $q \cdot k$ is within 8 % of $d_k$; a mask after the softmax leaks; our attention equals the reference and the library, gradients included; padding is invisible; a block with silent sublayers is the identity; three blocks equal the library's; the overfit test is blind to five planted bugs, the contracts are not.
+**Checked here, not believed:** the variance of $q \cdot k$ is within 8% of $d_k$; a mask after the softmax leaks; our attention equals the reference and the library, gradients included; padding is invisible; a block with silent sublayers is the identity; three blocks equal the library's; the overfit test is blind to five planted bugs, the contracts are not.
 """
 
-# %% [markdown] lang="ru" key="recap-proved" en="902c6415"
+# %% [markdown] lang="ru" key="recap-proved" en="0d0f22c4"
 r"""
 **Проверено, а не принято на веру:** дисперсия $q \cdot k$ отличается от $d_k$ меньше чем на 8 %; маска после softmax даёт утечку; наше внимание совпадает с эталоном и с библиотекой, включая градиенты; дополнение невидимо; блок с заглушёнными подслоями — тождественное преобразование; три блока совпадают с библиотечными; проверка на заучивание слепа к пяти подброшенным ошибкам, а контракты — нет.
 """
@@ -3097,7 +3143,7 @@ r"""
 | offset forgotten | the newest token sees only the oldest |
 | detached weights | the query's gradient is missing |
 | positions in bfloat16 | neighbours coincide past 256 |
-| `view` without `transpose` | more than one head disagrees with a loop |
+| `view` without `transpose` | with several heads it disagrees with the loop |
 | variance over $d-1$ | small widths differ from the library |
 | loss not shifted, padding counted | a model sure of the next token does not get 0 nats |
 | no causal mask, or an inverted one | a later token moves an earlier logit |
@@ -3105,7 +3151,7 @@ r"""
 | output matrix copied | two Parameters where one should be |
 """
 
-# %% [markdown] lang="ru" key="recap-bugs" en="8d47cbca"
+# %% [markdown] lang="ru" key="recap-bugs" en="ac2d1dcd"
 r"""
 **Тихие ошибки, встреченные по пути**
 
