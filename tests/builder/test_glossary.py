@@ -110,7 +110,7 @@ def test_yo_makes_no_other_word():
 
 def test_no_word_is_right_and_to_be_avoided():
     said = refuse(TERM + '[mask.ru.avoid]\n"Ключ" = ""\n' + term("query", "query", "ключ"))
-    assert f'{GLOSSARY}:13: cell "mask": [glossary]' in said
+    assert f'{GLOSSARY}:12: cell "mask": [glossary]' in said
     assert "'Ключ' is to be avoided and is the word for query" in said
 
 
