@@ -18,13 +18,13 @@ from course_build.head import NAME, add_head, head_texts, module_number
 from course_build.language import check_comments
 from course_build.lint import code_faults, lint
 from course_build.notebook import NotebookCell, Parts, compose, solve
+from course_build.parity import check_parity
 from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
 from course_build.render import render
 from course_build.settings import Settings
 from course_build.source import Cell, parse_source
 from course_build.structure import check_structure, check_syntax
-from course_build.twin_structure import check_structure_alike
 from course_build.twins import Unit, pair_twins, stale_twins
 
 SOURCES = "notebooks/src"
@@ -146,7 +146,7 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
             *check_structure(units),
             *check_exercises(units),
             *(f for unit in code for f in check_code_twins(unit)),
-            *(f for unit in prose for f in check_structure_alike(unit)),
+            *(f for unit in prose for f in check_parity(unit)),
             *(f for unit in code for cell in unit.cells
               for f in check_comments(cell, settings.languages, settings.drafts)),
         ]

@@ -1,29 +1,50 @@
 """Code twins say the same: equal syntax trees apart from strings, equal placeholders in these."""
 
 import ast
-import re
 from collections.abc import Iterator
 
+from course_build.allowances import allow, check_allowances
 from course_build.code import parse_code
 from course_build.findings import Finding
+from course_build.parity import compare_pieces
 from course_build.source import Cell
+from course_build.strings import is_name, is_text, percent_fields, pieces_of_string, placeholders
 from course_build.twins import Unit
-
-BRACE_FIELD = re.compile(r"\{(?:[A-Za-z_][\w.\[\]]*|\d+)?(?:![rsa])?(?::[^{}]*)?\}")
-PERCENT_FIELD = re.compile(r"%(?:\(\w+\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa]")
-MATHS = re.compile(r"\$[^$]*\$")
 
 
 def check_code_twins(unit: Unit) -> list[Finding]:
-    """Compare every translation's code with the source language's."""
+    """Compare every translation's code with the source language's, then what its strings say."""
     first = unit.first
     tree = parse_code(first.text)
-    findings = []
+    findings = [f for cell in unit.cells for f in check_allowances(cell, first)]
     for cell in unit.cells[1:]:
-        for here, there, what in _differences(parse_code(cell.text), tree):
-            findings.append(_finding(cell, first, here, there, what))
-            break
+        twin = parse_code(cell.text)
+        difference = next(_differences(twin, tree), None)
+        if difference:
+            findings.append(_finding(cell, first, *difference))
+        elif not unit.is_stale(str(cell.lang)):
+            findings += allow(cell, _compare_strings(cell, twin, first, tree))
     return findings
+
+
+def _compare_strings(cell: Cell, here: ast.Module, first: Cell, there: ast.Module) -> list[Finding]:
+    """Compare string by string, so that two that were swapped are found too."""
+    findings = []
+    for ours, theirs in zip(_strings(here), _strings(there), strict=True):
+        mine = list(pieces_of_string(ours, str(cell.lang)))
+        yours = list(pieces_of_string(theirs, str(first.lang)))
+        for kind in ("formulas", "numbers"):
+            findings += compare_pieces(kind, cell, mine, first, yours)
+    return findings
+
+
+def _strings(node: ast.AST) -> Iterator[ast.expr]:
+    """The strings of a tree; equal trees have them in the same order."""
+    for child in ast.iter_child_nodes(node):
+        if is_text(child):
+            yield child
+        else:
+            yield from _strings(child)
 
 
 def _differences(
@@ -31,13 +52,13 @@ def _differences(
 ) -> Iterator[tuple[int, int, str]]:
     """Walk both trees together; yield (line here, line there, what differs)."""
     places = getattr(here, "lineno", places[0]), getattr(there, "lineno", places[1])
-    if _is_text(here) and _is_text(there):
-        yield from _compare_fields(placeholders(here), placeholders(there), places)
+    if is_text(here) and is_text(there):
+        yield from _compare_texts(here, there, places)
     elif type(here) is not type(there):
         yield *places, "the code differs"
     elif isinstance(here, ast.AST):
         if _is_percent_format(here) and _is_percent_format(there):
-            fields = _percent_fields(here.left), _percent_fields(there.left)
+            fields = percent_fields(here.left), percent_fields(there.left)
             yield from _compare_fields(*fields, places)
         for name in here._fields:
             yield from _differences(getattr(here, name), getattr(there, name), places)
@@ -54,6 +75,16 @@ def _differences(
         yield *places, f"{here!r} is not {there!r}"
 
 
+def _compare_texts(
+    here: ast.expr, there: ast.expr, places: tuple[int, int]
+) -> Iterator[tuple[int, int, str]]:
+    yield from _compare_fields(placeholders(here), placeholders(there), places)
+    if is_name(there) and (not is_name(here) or here.value != there.value):
+        yield *places, f"the name {ast.unparse(there)} became {ast.unparse(here)}"
+    if _has_words(there) and not _has_words(here):
+        yield *places, f"the words of {ast.unparse(there)} are missing"
+
+
 def _compare_fields(
     here: list[str], there: list[str], places: tuple[int, int]
 ) -> Iterator[tuple[int, int, str]]:
@@ -61,41 +92,14 @@ def _compare_fields(
         yield *places, f"the placeholders {here} are not {there}"
 
 
-def placeholders(node: ast.expr) -> list[str]:
-    """The fields of a string, sorted: a translation may change their order, not their number."""
-    if isinstance(node, ast.JoinedStr):
-        return sorted(
-            _field_text(part) for part in node.values if isinstance(part, ast.FormattedValue)
-        )
-    text = MATHS.sub("", node.value).replace("{{", "").replace("}}", "")
-    return sorted(BRACE_FIELD.findall(text))
-
-
-def _field_text(field: ast.FormattedValue) -> str:
-    """Write an f-string field the same way under every Python version."""
-    conversion = f"!{chr(field.conversion)}" if field.conversion != -1 else ""
-    spec = ""
-    if isinstance(field.format_spec, ast.JoinedStr):
-        parts = field.format_spec.values
-        spec = ":" + "".join(
-            _field_text(part) if isinstance(part, ast.FormattedValue) else part.value
-            for part in parts
-        )
-    return f"{{{ast.unparse(field.value)}{conversion}{spec}}}"
-
-
-def _is_text(node: object) -> bool:
-    constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return constant or isinstance(node, ast.JoinedStr)
+def _has_words(node: ast.expr) -> bool:
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    texts = (str(part.value) for part in parts if isinstance(part, ast.Constant))
+    return any(character.isalpha() for text in texts for character in text)
 
 
 def _is_percent_format(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left)
-
-
-def _percent_fields(node: ast.expr) -> list[str]:
-    text = node.value if isinstance(node, ast.Constant) else ""
-    return PERCENT_FIELD.findall(text.replace("%%", ""))
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_text(node.left)
 
 
 def _finding(cell: Cell, first: Cell, here: int, there: int, what: str) -> Finding:

@@ -33,6 +33,7 @@ class Header:
     exercise: str | None
     reference: str | None
     tags: tuple[str, ...]
+    differs: str | None
 
 
 def key_in(written: str) -> str | None:
@@ -61,6 +62,7 @@ def read_header(
         stamp=attributes.get(languages[0]),
         role=attributes.get("role"), exercise=attributes.get("exercise"),
         reference=attributes.get("reference"), tags=tuple(attributes.get("tags", ())),
+        differs=attributes.get("differs"),
     ), []  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def _problems(
     if "incorrectly_encoded_metadata" in attributes or kind == "raw":
         mend = 'write name="value" or tags=["a", "b"], one space between'
         return [("cell-header", f"the attributes cannot be read: {written}", mend)]
-    known = ("key", "lang", languages[0], "tags", "role", "exercise", "reference")
+    known = ("key", "lang", languages[0], "tags", "role", "exercise", "reference", "differs")
     problems: list[Problem] = []
     for name, value in attributes.items():
         if name not in known:

@@ -35,6 +35,7 @@ class Cell:
     exercise: str | None = None
     reference: str | None = None
     tags: tuple[str, ...] = ()
+    differs: str | None = None
 
     def finding(self, rule: str, message: str, mend: str, *, line: int | None = None) -> Finding:
         """Say what is wrong with this cell: at a line of its text (from 1), else at its header."""

@@ -21,6 +21,9 @@ SAME = {
     "escaped braces": ('"{{a}} {b}".format', '"{{в}} {b}".format'),
     "quotes": ("g('a')", 'g("б")'),
     "a docstring": ('def f():\n    """Words."""', 'def f():\n    """Слова."""'),
+    "fields with a field in them": ('"{n:{w}}".format', '"n {n:{w}}".format'),
+    "braces that hold no field": ('"a set {1, 2}"', '"множество {1, 2}"'),
+    "a brace alone": ('g("a {")', 'g("б {")'),
     "a raw string": (r'g(r"\d", "a")', r'g("\\d", "б")'),
     "a command": ("%matplotlib inline\nx = 1", "%matplotlib inline\nx = 1"),
 }
@@ -64,6 +67,12 @@ DIFFERENT = {
     "named percent fields": ('"%(a)d" % x', '"%(b)d" % x', "placeholders"),
     "what percent takes": ('"%d" % x', '"%d" % y', "'y' is not 'x'"),
     "an f-string under percent": ('f"{x} %d" % x', 'f"{y} %d" % x', r"placeholders \['{y}'\]"),
+    "a field's inner field": ('f("{n:{w}}")', 'f("{n:{v}}")', "placeholders"),
+    "a field with an inner field": ('f("{n:{w}}")', 'f("{m:{w}}")', "placeholders"),
+    "a name of the code": ('f("d_model")', 'f("ширина")', "the name 'd_model' became 'ширина'"),
+    "a name misspelt": ('f("d_model")', 'f("d_modell")', "the name 'd_model' became"),
+    "words left out": ('f("words")', 'f("")', "the words of 'words' are missing"),
+    "words left out of an f-string": ('f(f"w {x}")', 'f(f"{x}")', "the words of .* are missing"),
     "percent for plus": ('"%d" % x', '"%d" + x', "the code differs"),
 }
 

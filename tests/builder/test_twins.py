@@ -211,37 +211,3 @@ def test_a_course_in_one_language_needs_no_twins(repo):
     repo.write(SOURCE, repo.read(SOURCE).replace("# Title", "# Title\nHello."))
     assert repo.run().code == 0
     assert repo.text("t") == "# Title\nHello."
-
-
-# One shape
-
-
-SHAPES = {
-    "headings of level 2": ("## Head\n\nWords", "Слова"),
-    "list items": ("- a\n- b", "- а"),
-    "table rows": ("| a |\n|---|\n| b |\n| c |", "| а |\n|---|\n| б |"),
-    "quotations": ("> quoted", "слова"),
-    "code blocks": ("```\nx\n```", "слова"),
-    "displayed formulas": ("$$x$$", "слова"),
-    "links": ("[a](b)", "слова"),
-    "displayed formulas ": ("see $$x$$ here", "слова"),
-    "images": ("![a](b)", "слова"),
-}
-
-
-@pytest.mark.parametrize(("what", "texts"), SHAPES.items(), ids=SHAPES.keys())
-def test_a_translation_keeps_the_shape_of_the_text(repo, what, texts):
-    err = repo.refuse(prose("p", *texts))
-    what = what.strip()
-    counts = {"list items": (1, 2), "table rows": (2, 3)}.get(what, (0, 1))
-    assert f"[twin-structure]\n    {counts[0]} {what} in ru, {counts[1]} in en\n" in err
-    assert 'cell "p"' in err
-
-
-@pytest.mark.parametrize("texts", SHAPES.values(), ids=SHAPES.keys())
-def test_a_translation_of_the_same_shape_is_accepted(repo, texts):
-    repo.build(prose("p", texts[0], texts[0]))
-
-
-def test_words_code_and_inline_formulas_may_differ(repo):
-    repo.build(prose("p", "Take `x` and $a$ or *this*.", "Возьмите икс, $b$ и $c$."))
