@@ -97,9 +97,7 @@ def build_course(
                 for language in languages
             }
             findings += [finding for found in stale.values() for finding in found]
-            parts = replace(
-                gather_parts(units, library, files.references), drafts=settings.drafts
-            )
+            parts = replace(gather_parts(units, library, files.references), drafts=settings.drafts)
             composed = compose_all(parts, languages, settings)
         except CourseError as error:
             findings += error.findings

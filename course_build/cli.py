@@ -22,6 +22,7 @@ from course_build.choosing import (
 from course_build.files import changed_files, orphans, read_files, write_files
 from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding
 from course_build.settings import Settings
+from course_build.work import list_work, next_steps
 
 PROG = "build_notebooks.py"
 ENDS = "exit codes: 0 done; 1 stale, missing, different or orphaned; 2 broken"
@@ -29,6 +30,8 @@ ENDS = "exit codes: 0 done; 1 stale, missing, different or orphaned; 2 broken"
 # Name -> (module, what it does). The module has add_arguments(parser) and run(options, root) -> an
 # exit code; it is imported only when its command is called, so that a plain build stays quick.
 COMMANDS = {
+    "status": ("course_build.status", "how far each translation is, and what to do next"),
+    "diff": ("course_build.diff", "what changed in the text since its translation was confirmed"),
     "confirm": ("course_build.confirm", "after re-reading: stamp translations as up to date"),
 }
 
@@ -45,7 +48,12 @@ def main(arguments: Sequence[str], root: Path) -> int:
     else:
         options, run = _build_parser().parse_args(arguments), _build
     try:
-        return run(options, root)
+        code = run(options, root)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough: ... diff | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except CourseError as error:
         findings = error.findings
     except OSError as error:
@@ -84,10 +92,10 @@ def _build(options: argparse.Namespace, root: Path) -> int:
     languages = chosen_languages(options.lang, settings)
     course = build_course(files, settings, paths, languages, preview=options.preview)
     strays = _strays(files, settings, root)
-    if course.stale:
-        _report(course.stale)
     if options.check:
-        return _check(course, strays, root)
+        return _check(course, strays, settings, root)
+    if course.stale:
+        _report(course.stale, settings.languages)
     if course.stale and not options.preview:
         print(
             f"\nstale: {_count(course.stale)}; nothing was written "
@@ -105,11 +113,13 @@ def _build(options: argparse.Namespace, root: Path) -> int:
     return WORK if strays else DONE
 
 
-def _check(course: Course, strays: Sequence[str], root: Path) -> int:
+def _check(course: Course, strays: Sequence[str], settings: Settings, root: Path) -> int:
     changed = changed_files(root, course.notebooks)
     for path, how in changed.items():
         print(f"{path}: {how}; run: make notebooks", file=sys.stderr)
     _report_strays(strays)
+    if course.stale:
+        _report(course.stale, settings.languages)
     if changed or strays or course.stale:
         return WORK
     print(f"{len(course.notebooks)} notebooks are up to date")
@@ -133,8 +143,12 @@ def _report_strays(strays: Sequence[str]) -> None:
         )
 
 
-def _report(findings: Sequence[Finding]) -> None:
-    print("\n".join(str(finding) for finding in findings), file=sys.stderr)
+def _report(findings: Sequence[Finding], languages: Sequence[str] = ()) -> None:
+    """Say what is broken, one by one; then what is stale, in short, and the commands for it."""
+    broken = [str(finding) for finding in findings if not finding.stale]
+    stale = [finding for finding in findings if finding.stale]
+    lines = [*broken, *list_work(stale), *next_steps(stale, languages)]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def _count(findings: Sequence[Finding]) -> str:

@@ -1,67 +1,70 @@
-"""Confirming a translation: its stamp is set to the source text it was just re-read against."""
+"""Confirming translations: each stamp is set to the source text it was just re-read against."""
 
 import argparse
-import difflib
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from course_build.choosing import asked_wrongly, chosen_modules, read_settings
+from course_build.choosing import asked_wrongly, read_settings
+from course_build.commands import BUILDER, some
 from course_build.decode import decode
-from course_build.files import changed_files, read_files, write_files
-from course_build.findings import DONE, CourseError, Finding
-from course_build.source import Cell, parse_source
+from course_build.files import read_files, write_files
+from course_build.findings import DONE, CourseError
+from course_build.pairs import (
+    CONFIRMED,
+    MISSING,
+    TO_READ,
+    Pair,
+    choose_pairs,
+    read_pairs,
+    translations_chosen,
+)
+from course_build.source import Cell
 from course_build.twins import stamp
+
+FIRST_WORDS = 72  # characters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("cells", nargs="+", metavar="MODULE:KEY", help="for example 3:scaled-dot")
+    parser.add_argument(
+        "cells", nargs="*", metavar="MODULE[:KEY]",
+        help="for example 3:scaled-dot; a module alone stands for everything stale in it",
+    )  # fmt: skip
+    parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these translations")
 
 
 def run(options: argparse.Namespace, root: Path) -> int:
     """Stamp the translations of the named cells as re-read against today's text."""
     settings, sources = read_settings(root), read_files(root).sources
-    texts: dict[str, str] = {}
-    lines = []
-    for cell in options.cells:
-        module, colon, key = cell.partition(":")
-        if not colon:
-            raise asked_wrongly(f"{cell!r} is not MODULE:KEY", "write for example 3:scaled-dot")
-        [path] = chosen_modules([module], sources)
-        text = texts.get(path) or decode(path, sources[path])
-        texts[path], done = confirm(path, text, key, settings.languages)
-        what = f"confirmed in {', '.join(done)}" if done else "was already confirmed"
-        lines.append(f"{path}: {key} {what}")
-    outputs = {path: text.encode() for path, text in texts.items()}
-    write_files(root, {path: outputs[path] for path in changed_files(root, outputs)})
-    print("\n".join(lines))
+    languages = translations_chosen(options.lang, settings)
+    if not options.cells:
+        read = [read_pairs(path, data, settings.languages) for path, data in sources.items()]
+        raise _nothing_named([p for each in read for p in each if p.language in languages])
+    by_name = {name: choose_pairs([name], sources, settings, languages) for name in options.cells}
+    for pairs in by_name.values():
+        _check_written(pairs)
+    chosen = {pair: None for pairs in by_name.values() for pair in pairs if pair.state in TO_READ}
+    texts = {}
+    for path in dict.fromkeys(pair.source.path for pair in chosen):
+        pairs = [pair for pair in chosen if pair.source.path == path]
+        text = with_stamps(decode(path, sources[path]), pairs, settings.languages[0])
+        texts[path] = text.encode()
+    write_files(root, texts)
+    print("\n".join([*map(_told, chosen), *_untouched(by_name)]))
+    if chosen:
+        print(f"now render: {BUILDER}")
     return DONE
 
 
-def confirm(path: str, text: str, key: str, languages: Sequence[str]) -> tuple[str, list[str]]:
-    """Re-stamp the translations of one key; return the new text and the languages re-stamped."""
-    cells = parse_source(path, text, tuple(languages))
-    source = _source_cell(path, cells, key, languages)
-    fresh = stamp(source.text)
+def with_stamps(text: str, pairs: Iterable[Pair], first: str) -> str:
+    """Write into a source that these translations were read against today's text."""
     lines = text.split("\n")
-    done = []
-    for cell in cells:
-        if cell.key == key and cell.lang in languages[1:] and cell.stamp != fresh:
-            lines[cell.line - 1] = _stamped(lines[cell.line - 1], languages[0], fresh)
-            done.append(str(cell.lang))
-    return "\n".join(lines), done
-
-
-def _source_cell(path: str, cells: Sequence[Cell], key: str, languages: Sequence[str]) -> Cell:
-    for cell in cells:
-        if cell.key == key and cell.lang == languages[0]:
-            return cell
-    twins = [cell.key for cell in cells if cell.lang == languages[0]]
-    near = difflib.get_close_matches(key, twins) or twins
-    message = f"no {languages[0]} cell with a translation has the key {key!r}"
-    mend = f"choose one of {', '.join(near)}"
-    raise CourseError([Finding(path, 1, None, "unknown-key", message, mend)])
+    for pair in pairs:
+        place = pair.translation.line - 1
+        lines[place] = _stamped(lines[place], first, stamp(pair.source.text))
+    return "\n".join(lines)
 
 
 def _stamped(header: str, name: str, fresh: str) -> str:
@@ -70,3 +73,45 @@ def _stamped(header: str, name: str, fresh: str) -> str:
     if old.search(header):
         return old.sub(new, header)
     return f"{header.rstrip()} {new}"
+
+
+def _told(pair: Pair) -> str:
+    was = "was stale" if pair.translation.stamp else "had no stamp"
+    cells = (pair.source, pair.translation)
+    return "\n".join([f"{pair.name} confirmed in {pair.language} ({was})", *map(_opening, cells)])
+
+
+def _opening(cell: Cell) -> str:
+    """The first words of a cell, without the marks of a heading."""
+    words = textwrap.shorten(cell.text.lstrip("# "), FIRST_WORDS, placeholder=" …")
+    return f"    {cell.lang} | {words}"
+
+
+def _untouched(by_name: Mapping[str, Sequence[Pair]]) -> list[str]:
+    """Say what was named and needed no stamp."""
+    lines = []
+    for name, pairs in by_name.items():
+        done = [pair.language for pair in pairs if pair.state == CONFIRMED]
+        if ":" in name and done:
+            lines.append(f"{name} was already confirmed in {', '.join(done)}")
+        elif not any(pair.state in TO_READ for pair in pairs):
+            lines.append(f"{name}: every translation in this module was already confirmed")
+    return lines
+
+
+def _check_written(pairs: Sequence[Pair]) -> None:
+    """Refuse to confirm a cell that has no translation at all."""
+    if pairs and all(pair.state == MISSING for pair in pairs):
+        languages = ", ".join(dict.fromkeys(pair.language for pair in pairs))
+        first = pairs[0].source
+        message = f"there is no {languages} text to confirm"
+        raise CourseError(
+            [first.finding("missing-twin", message, f"write it below line {first.line} first")]
+        )
+
+
+def _nothing_named(pairs: Sequence[Pair]) -> CourseError:
+    waiting = [pair for pair in pairs if pair.state in TO_READ]
+    names = some(dict.fromkeys(pair.name for pair in waiting))
+    mend = f"choose from {names}" if names else "there is nothing to confirm"
+    return asked_wrongly("confirm has to be told what you have read: MODULE:KEY or MODULE", mend)

@@ -12,7 +12,7 @@ class Finding:
 
     A stale finding is work to do (exit 1); any other is broken (exit 2). Without a line it is
     about a file or folder as a whole. A fault outside the source names the cells that ask for
-    that place.
+    that place; one of a translation says in which language.
     """
 
     path: str
@@ -23,16 +23,27 @@ class Finding:
     mend: str
     stale: bool = False
     asked_by: tuple[str, ...] = ()
+    lang: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The file, the line, the cell and the rule."""
+        line = f":{self.line}" if self.line is not None else ""
+        cells = self._cells
+        cell = f' cell "{cells[0]}":' if len(cells) == 1 else ""
+        return f"{self.path}{line}:{cell} [{self.rule}]"
+
+    @property
+    def _cells(self) -> tuple[str, ...]:
+        return (self.key,) if self.key is not None else self.asked_by
 
     def __str__(self) -> str:
-        line = f":{self.line}" if self.line is not None else ""
-        cells = (self.key,) if self.key is not None else self.asked_by
-        cell = f' cell "{cells[0]}":' if len(cells) == 1 else ""
+        cells = self._cells
         lines = self.message.split("\n")
         if len(cells) > 1:
             lines.append(f"this stops {len(cells)} cells: {_some(cells)}")
         body = "\n".join(f"    {text}".rstrip() for text in lines)
-        return f"{self.path}{line}:{cell} [{self.rule}]\n{body}\n    -> {self.mend}"
+        return f"{self.place}\n{body}\n    -> {self.mend}"
 
     def quoting(self, text: str) -> "Finding":
         """This finding with the line of the file that it is about."""

@@ -4,6 +4,7 @@ jupytext reads the headers and the commands in code; this file makes sure that w
 read is what the file shows, and refuses whatever would have to be guessed.
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,33 @@ def parse_source(path: str, text: str, languages: Sequence[str]) -> tuple[Cell, 
     return tuple(cells)
 
 
+def texts_in(text: str, language: str) -> list[tuple[str | None, str]]:
+    """The (key, text) of every cell of a language in an old version, whatever else is in it."""
+    try:
+        chunks = split_chunks("", text)
+    except CourseError:
+        return []
+    speaks = re.compile(rf"""\slang\s*=\s*["']{re.escape(language)}["']""")
+    return [
+        (key_in(chunk.header), _text_of(chunk)) for chunk in chunks if speaks.search(chunk.header)
+    ]
+
+
+@functools.cache
+def _text_of(chunk: Chunk) -> str:
+    """A cell's text as parse_source reads it; empty if jupytext cannot."""
+    try:
+        [read] = _read_alone(chunk)
+    except Exception:  # see _read_cell
+        return ""
+    return "\n".join(_strip_blank_lines(read["source"].split("\n"))[1])
+
+
+def _read_alone(chunk: Chunk) -> list:
+    """Let jupytext read one cell alone, so that its mistakes stay there."""
+    return jupytext.reads("\n".join([chunk.header, *chunk.body]), fmt="py:percent").cells
+
+
 def split_chunks(path: str, text: str) -> list[Chunk]:
     """Cut the text at its cell headers; nothing may stand before the first."""
     lines = text.split("\n")
@@ -78,7 +106,7 @@ def split_chunks(path: str, text: str) -> list[Chunk]:
             raise CourseError(
                 [Finding(path, number + 1, None, "text-outside-cells", message, mend)]
             )
-    ends = [*starts[1:], len(lines)]
+    ends = [*starts, len(lines)][1:]
     return [
         Chunk(start + 1, lines[start], tuple(lines[start + 1 : end]))
         for start, end in zip(starts, ends, strict=True)
@@ -103,9 +131,9 @@ def _shape_findings(path: str, chunk: Chunk) -> list[Finding]:
 def _read_cell(
     path: str, chunk: Chunk, languages: Sequence[str]
 ) -> tuple[Cell | None, list[Finding]]:
-    """Let jupytext read one cell (alone, so that its mistakes stay there); prove what it read."""
+    """Let jupytext read one cell; prove what it read."""
     try:
-        [read] = jupytext.reads("\n".join([chunk.header, *chunk.body]), fmt="py:percent").cells
+        [read] = _read_alone(chunk)
     except Exception as error:  # jupytext trips over odd headers in many ways
         reason = str(error).strip().split("\n")[0]
         message = f"jupytext cannot read this cell: {chunk.header} ({reason})"

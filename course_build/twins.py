@@ -7,8 +7,9 @@ translation was last confirmed against.
 import hashlib
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from course_build.commands import cell_name, command
 from course_build.findings import Finding
 from course_build.source import Cell
 
@@ -73,7 +74,9 @@ def pair_twins(
 def stale_twins(units: Sequence[Unit], language: str) -> list[Finding]:
     """The translations into a language that are not confirmed against today's source text."""
     return [
-        _stale(unit.first, unit.in_language(language)) for unit in units if unit.is_stale(language)
+        stale_twin(unit.first, unit.in_language(language))
+        for unit in units
+        if unit.is_stale(language)
     ]
 
 
@@ -175,28 +178,26 @@ def _missing(first: Cell, language: str, cells: Sequence[Cell]) -> Finding:
                 f"its {first.lang} twin is at line {first.line}, not directly before or after",
                 "move the twins together",
             )
+    return missing_twin(first, language)
+
+
+def missing_twin(first: Cell, language: str) -> Finding:
+    """Say that a cell has no twin in a language, and how its header begins."""
     kind = "[markdown] " if first.kind == "markdown" else ""
-    return first.finding(
-        "missing-twin",
-        f"the {language} twin is missing",
-        f'write it beside: # %% {kind}lang="{language}" key="{first.key}"',
-    )
-
-
-def _stale(source: Cell, cell: Cell) -> Finding:
-    module = cell.path.rsplit("/", 1)[-1].removesuffix(".py")
-    has = f"confirmed against {cell.stamp}" if cell.stamp else "not yet confirmed"
-    message = (
-        f"the {cell.lang} text is {has}; the {source.lang} text is now {stamp(source.text)}\n"
-        f"{_quoted(source)}\n{_quoted(cell)}"
-    )
+    confirm = command("confirm", [cell_name(first.path, first.key)])
     mend = (
-        f"read both, correct the {cell.lang} text, then: "
-        f"python3 -m course_build.bootstrap build_notebooks.py confirm {module}:{cell.key}"
+        f'write it beside: # %% {kind}lang="{language}" key="{first.key}"\n       then: {confirm}'
     )
-    return Finding(cell.path, cell.line, cell.key, "stale-twin", message, mend, stale=True)
+    finding = first.finding("missing-twin", f"the {language} twin is missing", mend)
+    return replace(finding, lang=language)
 
 
-def _quoted(cell: Cell) -> str:
-    lines = [f"  {cell.lang} | {line}".rstrip() for line in cell.text.split("\n")]
-    return "\n".join([f"{cell.lang}, line {cell.text_line}:", *lines])
+def stale_twin(source: Cell, cell: Cell) -> Finding:
+    """Say that a translation is not confirmed against today's source text."""
+    message = f"the {cell.lang} text was not yet confirmed"
+    if cell.stamp:
+        message = f"the {source.lang} text changed after the {cell.lang} text was confirmed"
+    name = cell_name(cell.path, cell.key)
+    mend = f"diff {name}, correct the {cell.lang} text, confirm {name}"
+    finding = cell.finding("stale-twin", message, mend)
+    return replace(finding, stale=True, lang=cell.lang)

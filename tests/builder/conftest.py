@@ -68,6 +68,11 @@ def code_twins(key: str, en: str, ru: str) -> str:
     )
 
 
+def stale(key: str, en: str = "Old words.", now: str = "New words.", ru: str = "Слова.") -> str:
+    """Markdown twins whose English has changed since the Russian was confirmed."""
+    return prose(key, en, ru).replace(en, now, 1)
+
+
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
 FRAME = "\n".join(

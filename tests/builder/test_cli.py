@@ -1,6 +1,6 @@
 """The command line: what is chosen, what is said, and how it ends."""
 
-import re
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from course_build import cli
+from course_build.chrome import CHROME
 from course_build.findings import CourseError
 from course_build.settings import parse_settings
 
-from .conftest import FRAME, FRAME_LINES, NAME, SETTINGS, SOURCE, code, prose, said, stamp_by_hand
+from .conftest import FRAME, FRAME_LINES, NAME, SETTINGS, SOURCE, code, prose, said, stale
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +56,62 @@ def test_check_of_a_stale_translation_is_work_to_do(repo):
     assert "[stale-twin]" in ran.err
     assert f"notebooks/en/{NAME}.ipynb: differs" in ran.err
     assert f"notebooks/ru/{NAME}.ipynb: differs" not in ran.err
+
+
+BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",), ("--preview",)])
+def test_stale_cells_come_with_the_commands_to_copy(repo, arguments):
+    repo.source(stale("p"), stale("q"))
+    err = repo.run(*arguments).err
+    assert f"    {BUILDER} diff 3:p 3:q\n    {BUILDER} confirm 3:p 3:q\n" in err
+
+
+def test_many_stale_cells_take_a_few_lines_and_a_missing_one_is_not_among_them(repo):
+    repo.source(*(stale(f"p{number}") for number in range(50)))
+    err = repo.run("--check").err
+    assert err.count("[stale-twin]") == 6
+    assert f"{SOURCE}: and 44 more like these\n" in err
+    assert f"    {BUILDER} diff 3\n    {BUILDER} confirm 3\n" in err
+    assert len(err.split("\n")) < 16
+
+
+def test_a_third_language_is_named_in_the_commands(repo, monkeypatch):
+    monkeypatch.setitem(CHROME, "xx", CHROME["en"])
+    repo.write("pyproject.toml", SETTINGS.replace('"ru"]', '"ru"]\ndrafts = ["xx"]'))
+    repo.source(stale("p"))
+    assert f"    {BUILDER} confirm 3:p --lang ru\n" in repo.run("--check").err
+
+
+def test_a_missing_twin_is_broken_and_says_what_to_write_and_to_confirm(repo):
+    repo.source(prose("p").split("\n\n")[0] + "\n")
+    ran = repo.run("--check")
+    assert ran.code == 2
+    assert (
+        '-> write it beside: # %% [markdown] lang="ru" key="p"\n'
+        f"       then: {BUILDER} confirm 3:p\n"
+    ) in ran.err
+
+
+def test_stale_cells_of_a_broken_source_are_said_in_short(repo):
+    repo.source(stale("p"))
+    repo.source(code("x", "undefined"), name="module_04_bad")
+    ran = repo.run()
+    assert ran.code == 2
+    assert 'cell "p": [stale-twin] the en text changed' in ran.err
+    assert "[undefined-name]" in ran.err
+
+
+def test_a_reader_who_stops_reading_is_no_fault():
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        [sys.executable, "build_notebooks.py", "status"],
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_check_of_a_broken_source_is_broken(repo):
@@ -105,7 +162,11 @@ def test_a_broken_module_does_not_stop_another_that_was_chosen(repo):
         (("--module", "9"), f"there is no module '9'\n    -> choose from {NAME}"),
         (("--module", "toy"), "there is no module 'toy'"),
         (("--lang", "de"), "there is no language 'de'\n    -> choose from en, ru"),
-        (("confirm", "begin"), "'begin' is not MODULE:KEY"),
+        (("confirm", "begin"), "there is no module 'begin'"),
+        (("diff", "9"), "there is no module '9'"),
+        (("status", "--module", "9"), "there is no module '9'"),
+        (("status", "--lang", "de"), "there is no language 'de'"),
+        (("diff", "--lang", "en"), "nothing is translated into 'en'\n    -> choose from ru"),
         (("confirm", "9:begin"), "there is no module '9'"),
     ],
 )
@@ -117,7 +178,7 @@ def test_what_is_not_there_cannot_be_chosen(repo, arguments, words):
     assert repo.outputs() == {}
 
 
-@pytest.mark.parametrize("arguments", [["--check", "--preview"], ["--what"], ["confirm"], ["x"]])
+@pytest.mark.parametrize("arguments", [["--check", "--preview"], ["--what"], ["x"]])
 def test_a_command_that_is_not_understood_is_broken(repo, arguments):
     with pytest.raises(SystemExit) as ended:
         repo.run(*arguments)
@@ -183,99 +244,10 @@ def test_how_much_there_is_to_mend_is_counted(repo):
     assert repo.run().err.endswith("\nbroken: 1 finding; nothing was written\n")
     repo.source(code("x", "x = ("), code("y", "y = ("))
     assert repo.run().err.endswith("\nbroken: 2 findings; nothing was written\n")
-    stale(repo, "p", "q")
+    repo.source(stale("p"), stale("q"))
     assert repo.run().err.endswith(
         "\nstale: 2 findings; nothing was written (--preview builds all the same, under a banner)\n"
     )
-
-
-# Confirm
-
-
-def stale(repo, *keys):
-    """A source in which the English of these keys has changed."""
-    cells = [prose(key, f"Words of {key}.") for key in keys]
-    repo.source(*(cell.replace("Words of", "New words of") for cell in cells))
-
-
-def test_confirming_makes_the_check_green_and_changes_the_stamp_only(repo):
-    stale(repo, "p")
-    before = repo.read(SOURCE)
-    assert repo.run().code == 1
-    ran = repo.run("confirm", "3:p")
-    assert (ran.code, ran.out) == (0, f"{SOURCE}: p confirmed in ru\n")
-    after = repo.read(SOURCE)
-    changed = [(a, b) for a, b in zip(before.split("\n"), after.split("\n"), strict=True) if a != b]
-    [(old, new)] = changed
-    assert old[:-10] == new[:-10] == '# %% [markdown] lang="ru" key="p" en='
-    assert repo.run().code == 0
-
-
-def test_several_cells_are_confirmed_at_once_and_only_those(repo):
-    stale(repo, "p", "q", "r")
-    assert repo.run("confirm", "3:p", f"{NAME}:r").code == 0
-    ran = repo.run()
-    assert ran.err.count("[stale-twin]") == 1
-    assert 'cell "q"' in ran.err
-
-
-def test_confirming_gives_a_first_stamp(repo):
-    english, russian = prose("p").split("\n\n")
-    repo.source(english + "\n\n" + re.sub(r' en="\w+"', "  ", russian))
-    assert 'key="p"  \n' in repo.read(SOURCE)
-    assert repo.run("confirm", "3:p").code == 0
-    assert f'key="p" en="{stamp_by_hand("Some words.")}"\n' in repo.read(SOURCE)
-    assert repo.run().code == 0
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        '# %% [markdown] en="00000000" lang="ru" key="p"',
-        "# %% [markdown] lang='ru' en='00000000' key='p'",
-        '# %% [markdown] lang="ru" key="p" en = "00000000"',
-    ],
-)
-def test_a_stamp_is_found_wherever_it_stands(repo, header):
-    english = prose("p").split("\n\n")[0]
-    repo.source(f'{english}\n\n{header}\nr"""\nСлова.\n"""\n')
-    assert repo.run().code == 1
-    assert repo.run("confirm", "3:p").code == 0
-    assert repo.run().code == 0
-    assert "00000000" not in repo.read(SOURCE)
-
-
-def test_what_is_confirmed_already_is_left_alone(repo):
-    repo.source(prose("p"))
-    before = (repo.root / SOURCE).stat().st_mtime_ns
-    ran = repo.run("confirm", "3:p")
-    assert (ran.code, ran.out) == (0, f"{SOURCE}: p was already confirmed\n")
-    assert (repo.root / SOURCE).stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize(
-    ("key", "choice"),
-    [("zzz", "title, begin, notes"), ("x", "title, begin, notes"), ("note", "notes")],
-)
-def test_a_cell_without_translation_cannot_be_confirmed(repo, key, choice):
-    repo.source(code("x", "x = 1"), prose("notes"))
-    ran = repo.run("confirm", f"3:{key}")
-    assert ran.code == 2
-    assert f"{SOURCE}:1: [unknown-key]\n    no en cell with a translation has the key" in ran.err
-    assert f"-> choose one of {choice}\n" in ran.err
-
-
-def test_one_unknown_key_confirms_nothing(repo):
-    stale(repo, "p")
-    before = repo.read(SOURCE)
-    assert repo.run("confirm", "3:p", "3:nothing").code == 2
-    assert repo.read(SOURCE) == before
-
-
-def test_confirming_works_in_a_source_that_is_broken_elsewhere(repo):
-    stale(repo, "p")
-    repo.write(SOURCE, repo.read(SOURCE) + "\n" + code("x", "x = ("))
-    assert repo.run("confirm", "3:p").code == 0
 
 
 # Settings
@@ -326,7 +298,14 @@ def test_help_says_what_there_is_and_how_it_ends(repo):
         cli.main(["--help"], repo.root)
     assert ended.value.code == 0
     said_by_help = repo.capsys.readouterr().out
-    for words in ("--check", "--preview", "--module", "--lang", "confirm", "exit codes: 0 done"):
+    for words in (
+        "--check",
+        "--preview",
+        "--module",
+        "--lang",
+        *cli.COMMANDS,
+        "exit codes: 0 done",
+    ):
         assert words in said_by_help
 
 

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from course_build.source import parse_source
 from course_build.twins import pair_twins, stamp
 
-from .conftest import FRAME_LINES, SETTINGS, SOURCE, code, code_twins, prose, said, stamp_by_hand
+from .conftest import (
+    FRAME_LINES,
+    SETTINGS,
+    SOURCE,
+    code,
+    code_twins,
+    prose,
+    said,
+    stale,
+    stamp_by_hand,
+)
 
 AFTER = FRAME_LINES + 1  # the first line after the frame
 
@@ -145,24 +155,20 @@ def test_indents_and_blank_lines_inside_do_count():
     assert len({stamp("a\nb"), stamp("a\n b"), stamp("a\n\nb"), stamp(" a\nb")}) == 4
 
 
-def test_a_stale_twin_shows_both_texts_and_the_command_that_confirms(repo):
-    repo.source(prose("p", "Old words.", "Слова.").replace("Old words.", "New words.\n\nMore."))
+def test_a_stale_twin_is_named_with_its_place(repo):
+    repo.source(stale("p"))
     ran = repo.run()
     assert ran.code == 1
-    assert said(SOURCE, AFTER + 7, "p", "stale-twin", stamp_by_hand("Old words.")).search(ran.err)
-    assert stamp_by_hand("New words.\n\nMore.") in ran.err
-    assert "en | New words.\n      en |\n      en | More.\n" in ran.err
-    assert "ru | Слова." in ran.err
-    assert "python3 -m course_build.bootstrap build_notebooks.py confirm module_03_toy:p" in ran.err
-    assert f"en, line {AFTER + 2}" in ran.err
-    assert f"ru, line {AFTER + 9}" in ran.err
+    place = f'{SOURCE}:{AFTER + 5}: cell "p": [stale-twin]'
+    assert f"{place} the en text changed after the ru text was confirmed\n" in ran.err
 
 
 def test_a_twin_that_was_never_confirmed_is_stale(repo):
     repo.source(english("p"), '# %% [markdown] lang="ru" key="p"\nr"""\nСлова.\n"""\n')
     ran = repo.run()
     assert ran.code == 1
-    assert said(SOURCE, AFTER + 5, "p", "stale-twin", "not yet confirmed").search(ran.err)
+    place = f'{SOURCE}:{AFTER + 5}: cell "p": [stale-twin]'
+    assert f"{place} the ru text was not yet confirmed\n" in ran.err
 
 
 def test_changed_code_makes_its_code_twin_stale(repo):

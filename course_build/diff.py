@@ -1,0 +1,132 @@
+"""What changed in the source text since its translation was confirmed, beside the translation."""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_build.choosing import chosen_modules, read_settings
+from course_build.commands import MOST, module_name
+from course_build.files import read_files
+from course_build.findings import DONE, WORK
+from course_build.history import Earlier, earlier_texts
+from course_build.pairs import (
+    CONFIRMED,
+    MISSING,
+    STALE,
+    TO_READ,
+    UNCONFIRMED,
+    Pair,
+    choose_pairs,
+    translations_chosen,
+)
+from course_build.twins import stale_twin
+from course_build.word_diff import COLOURED, PLAIN, coloured, side_by_side, word_diff, wrapped
+from course_build.work import commands
+
+WIDE = 120  # characters of a terminal that has room for two columns
+LONGEST = 100
+BOLD, END = "\x1b[1m", "\x1b[0m"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "cells", nargs="*", metavar="MODULE[:KEY]", help="for example 3:scaled-dot; none: all"
+    )
+    parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these translations")
+
+
+def run(options: argparse.Namespace, root: Path) -> int:
+    """Show every stale cell that was asked for, and the command that confirms them."""
+    settings, sources = read_settings(root), read_files(root).sources
+    languages = translations_chosen(options.lang, settings)
+    names = options.cells or [module_name(path) for path in chosen_modules(None, list(sources))]
+    chosen = choose_pairs(names, sources, settings, languages)
+    stale = [pair for pair in chosen if pair.state in TO_READ]
+    screen = Screen.of_terminal()
+    for pair, earlier in zip(stale, find_earlier(root, stale), strict=True):
+        print("\n".join(shown(pair, earlier, screen)), end="\n\n")
+    for line in not_shown(options.cells, chosen):
+        print(line)
+    if not stale:
+        return DONE
+    whole = not any(":" in name for name in names)
+    findings = [stale_twin(pair.source, pair.translation) for pair in stale]
+    print("correct the translation where it needs it, then confirm what you have read:")
+    print(*commands(["confirm"], findings, settings.languages, MOST if whole else len(stale)))
+    return WORK
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where the diff is shown."""
+
+    width: int
+    colour: bool
+
+    @classmethod
+    def of_terminal(cls) -> "Screen":
+        """The terminal that this process writes to; without one, narrow and plain."""
+        width = shutil.get_terminal_size((80, 24)).columns
+        return cls(width, sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+
+
+def find_earlier(root: Path, pairs: Sequence[Pair]) -> list[Earlier | None]:
+    """For each pair the source text that its translation was confirmed against, if known."""
+    marks = [(pair.source.key, pair.translation.stamp) for pair in pairs]
+    found: dict[tuple[str, str, str], Earlier] = {}
+    for path, language in dict.fromkeys((pair.source.path, pair.source.lang) for pair in pairs):
+        wanted = {
+            mark for pair, mark in zip(pairs, marks, strict=True)
+            if pair.source.path == path and pair.state == STALE
+        }  # fmt: skip
+        for mark, earlier in earlier_texts(root, path, wanted, language).items():
+            found[path, *mark] = earlier
+    return [found.get((pair.source.path, *mark)) for pair, mark in zip(pairs, marks, strict=True)]
+
+
+def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
+    """One cell: where it is, what is known, the change in the source, the translation."""
+    source, translation = pair.source, pair.translation
+    title = f"{pair.name}  {translation.path}:{translation.line}"
+    lines = [f"{BOLD}{title}{END}" if screen.colour else title, f"    {known(pair, earlier)}", ""]
+    marked = source.text
+    if earlier:
+        marked = word_diff(earlier.text, source.text, COLOURED if screen.colour else PLAIN)
+    if screen.width >= WIDE and source.kind == "markdown":
+        heads = f"[{source.lang}]\n\n{marked}", f"[{translation.lang}]\n\n{translation.text}"
+        return [*lines, *side_by_side(*heads, screen.width)]
+    width = min(screen.width, LONGEST) - 4
+    for language, text in ((source.lang, marked), (translation.lang, translation.text)):
+        lines += [f"[{language}]", *(f"    {line}" for line in coloured(wrapped(text, width)))]
+    return [line.rstrip() for line in lines]
+
+
+def known(pair: Pair, earlier: Earlier | None) -> str:
+    """What is known about when the two texts went apart."""
+    first, language = pair.source.lang, pair.language
+    if pair.state == UNCONFIRMED:
+        return f"the {language} text was not yet confirmed: compare it with the {first} text"
+    if earlier:
+        return f"the {first} text changed {earlier.changed}"
+    return (
+        f"the {first} text changed; its earlier words are not known here, "
+        f"the stamp {pair.translation.stamp} only tells that they were others"
+    )
+
+
+def not_shown(names: Sequence[str], chosen: Sequence[Pair]) -> list[str]:
+    """Say why a cell that was asked for by its key is not shown."""
+    lines = []
+    for pair in chosen:
+        if pair.name in names and pair.state == CONFIRMED:
+            lines.append(f"{pair.name}: the {pair.language} text is confirmed")
+        elif pair.name in names and pair.state == MISSING:
+            lines.append(f"{pair.name}: there is no {pair.language} text yet")
+    if not lines and not any(pair.state in TO_READ for pair in chosen):
+        lines.append("nothing to show: no translation is stale")
+    return lines

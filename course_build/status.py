@@ -1,0 +1,113 @@
+"""How far each translation is: a table of the modules, then what there is to do next."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from course_build.build import stem_of
+from course_build.choosing import add_choice, chosen_modules, read_settings
+from course_build.files import read_files
+from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding, in_reading_order
+from course_build.pairs import (
+    MISSING,
+    STALE,
+    TO_READ,
+    UNCONFIRMED,
+    Pair,
+    read_pairs,
+    translations_chosen,
+)
+from course_build.prose import count_words
+from course_build.settings import Settings
+from course_build.source import Cell
+from course_build.twins import missing_twin, stale_twin
+from course_build.work import list_work, next_steps
+
+Row = Sequence[object]
+COLUMNS = ("module", "language", "cells", "paired", "stale", "unconfirmed", "missing", "words")
+
+ALL_DONE = "nothing to do: every translation is confirmed against today's text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_choice(parser)
+
+
+def run(options: argparse.Namespace, root: Path) -> int:
+    """Print the state of every translation and the commands that come next."""
+    settings, sources = read_settings(root), read_files(root).sources
+    languages = translations_chosen(options.lang, settings)
+    rows: list[Row] = [COLUMNS]
+    pairs: list[Pair] = []
+    broken: list[Finding] = []
+    for path in chosen_modules(options.module, list(sources)):
+        try:
+            read = read_pairs(path, sources[path], settings.languages)
+        except CourseError as error:
+            rows.append((stem_of(path), "broken"))
+            broken += error.findings
+            continue
+        rows += module_rows(path, read, languages, settings)
+        pairs += [pair for pair in read if pair.language in languages]
+    print("\n".join(aligned(rows)))
+    if broken:
+        print("\n".join(map(str, broken)), file=sys.stderr)
+    found = to_do(pairs)
+    work = [finding for finding in found if finding.lang not in settings.drafts]
+    steps = [*list_work(work), *next_steps(found, settings.languages)]
+    if not steps and not broken:
+        steps = [ALL_DONE]
+    print("".join(f"\n{line}" for line in steps))
+    if broken:
+        return BROKEN
+    return WORK if work else DONE
+
+
+def module_rows(
+    path: str, pairs: Sequence[Pair], languages: Iterable[str], settings: Settings
+) -> list[Row]:
+    """The table's rows for one module: the source language, then each translation."""
+    cells = list(dict.fromkeys(pair.source for pair in pairs))
+    rows: list[Row] = [(stem_of(path), settings.languages[0], len(cells), *[""] * 4, count(cells))]
+    for language in languages:
+        here = [pair for pair in pairs if pair.language == language]
+        states = Counter(pair.state for pair in here)
+        written = [pair.translation for pair in here if pair.translation is not None]
+        shown = f"{language} (draft)" if language in settings.drafts else language
+        numbers = [states[state] for state in (STALE, UNCONFIRMED, MISSING)]
+        rows.append(("", shown, len(here), len(written), *numbers, count(written)))
+    return rows
+
+
+def count(cells: Iterable[Cell]) -> int:
+    """Count the words of prose in these cells."""
+    return sum(count_words(cell.text) for cell in cells if cell.kind == "markdown")
+
+
+def aligned(rows: Sequence[Row]) -> list[str]:
+    """Lay out a table as plain text: words to the left, numbers to the right."""
+    table = [[str(entry) for entry in row] for row in rows]
+    columns = max(map(len, table))
+    widths = [max(len(row[c]) for row in table if c < len(row)) for c in range(columns)]
+    lines = []
+    for row in table:
+        entries = [
+            entry.ljust(width) if place < 2 else entry.rjust(width)
+            for place, (entry, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(entries).rstrip())
+    return lines
+
+
+def to_do(pairs: Iterable[Pair]) -> tuple[Finding, ...]:
+    """Everything that is not confirmed, as findings."""
+    findings = []
+    for pair in pairs:
+        if pair.state == MISSING:
+            findings.append(missing_twin(pair.source, pair.language))
+        elif pair.state in TO_READ:
+            findings.append(stale_twin(pair.source, pair.translation))
+    return in_reading_order(findings)
