@@ -6,7 +6,7 @@ SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run lab reference score bench figures clean clean-all
+.PHONY: help notebooks test check run lab reference score bench figures site clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -43,6 +43,9 @@ bench: ## time the fast decoder beside its peers, which it installs first (half 
 
 figures: ## execute the notebooks and write their figures to figures/
 	@$(COURSE) -m course_build.figures
+
+site: ## build the pages of the course into build/site/, to be read offline
+	@$(COURSE) -m course_build.site
 
 clean: ## remove build/, *.egg-info and caches
 	@find . -path ./.venv -prune -o \

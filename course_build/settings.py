@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from course_build.chrome import CHROME
 from course_build.findings import CourseError, Finding
@@ -21,11 +22,16 @@ class Settings:
     repository: str
     branch: str
     drafts: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> tuple[str, ...]:
         """The languages in which everything must be there and confirmed."""
         return tuple(code for code in self.languages if code not in self.drafts)
+
+    def title(self, language: str) -> str:
+        """Say the course's title in a language, or as long as it has none in the source's."""
+        return self.titles.get(language) or self.titles.get(self.languages[0], "")
 
 
 def parse_settings(text: str) -> Settings:
@@ -64,7 +70,17 @@ def parse_settings(text: str) -> Settings:
             f"[tool.course] branch must be the name of a branch, got {branch!r}",
             'write branch = "main"',
         )
-    return Settings((*languages, *drafts), repository, branch, tuple(drafts))
+    titles = _titles(table.get("title", {}))
+    return Settings((*languages, *drafts), repository, branch, tuple(drafts), titles)
+
+
+def _titles(table: object) -> dict[str, str]:
+    if isinstance(table, dict) and all(isinstance(text, str) for text in table.values()):
+        return table
+    raise _error(
+        f"[tool.course] title must name the course in each language, got {table!r}",
+        'write title = { en = "...", ru = "..." }',
+    )
 
 
 def _is_list_of_names(value: object) -> bool:

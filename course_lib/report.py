@@ -224,8 +224,12 @@ def _report_html(report: ContractReport) -> str:
     parts = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"]
     lines = []
     for number, row in enumerate(_report_rows(report)):
-        tag = "td" if number else "th"
-        cells = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in row)
+        head, rest = ('th scope="row"', "td") if number else ['th scope="col"'] * 2
+        tags = [head, *[rest] * (len(row) - 1)]
+        cells = "".join(
+            f'<{tag} style="{cell}">{html.escape(text)}</{tag[:2]}>'
+            for tag, text in zip(tags, row, strict=True)
+        )
         lines.append(f'<tr style="{plain}">{cells}</tr>')
     style = f"border-collapse:collapse;font:inherit;color:inherit;{plain}"
     parts += [f'<table style="{style}">{"".join(lines)}</table>'] if lines else []

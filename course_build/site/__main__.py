@@ -1,0 +1,122 @@
+"""Build the course's pages from the executed notebooks: build/site/LANGUAGE/, all offline.
+
+    python -m course_build.site
+
+Notebooks whose executed copies are missing or old are run first. Exit codes: 0 done; 2 broken
+(a notebook fails, or Sphinx has a warning: a link that leads nowhere, a heading out of order).
+"""
+
+import argparse
+import multiprocessing
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+from course_build.executed import fresh_copies
+from course_build.files import changed_files, orphans, write_files
+from course_build.findings import CourseError
+from course_build.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.site.pages import index_page, page_sources
+from course_build.site.sphinx_build import HERE, Site, build
+from course_build.site.switch import entrance, named_languages
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORK, PAGES = "build/pages", "build/site"
+GLOSSARY = "glossary.md"
+MATHJAX = (  # what a page with TeX in it asks for; the package holds 10 MB more
+    "tex-chtml.js",
+    "output/chtml/fonts/woff-v2",
+    "input/tex/extensions",
+)
+
+
+def all_sources(
+    root: Path, copies: Mapping[str, Mapping[str, bytes]], settings: Settings
+) -> dict[str, bytes]:
+    """What Sphinx reads, {path: content}, for every language."""
+    sources = {}
+    for language, notebooks in copies.items():
+        pages = page_sources(notebooks, language, settings)
+        glossary = root / "notebooks" / language / GLOSSARY
+        if glossary.is_file():
+            pages[GLOSSARY] = glossary.read_bytes()
+        order = [name for name in pages if name.endswith((".ipynb", ".md"))]
+        pages["index.md"] = index_page(settings.title(language), order)
+        folder = f"{WORK}/{language}"
+        sources |= {f"{folder}/sources/{name}": content for name, content in pages.items()}
+        for path in HERE.glob(f"locale/{language}/**/*.po"):  # Sphinx compiles them where they lie
+            sources[f"{folder}/{path.relative_to(HERE).as_posix()}"] = path.read_bytes()
+    return sources
+
+
+def copy_mathjax(folder: Path) -> None:
+    """Put one copy of MathJax beside the languages."""
+    package = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+    for name in MATHJAX:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (package / name).is_dir():
+            shutil.copytree(package / name, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(package / name, target)
+
+
+def build_site(root: Path) -> int:
+    """Write the sources of the pages, build every language, and return the worst exit code."""
+    settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
+    sources = all_sources(root, fresh_copies(root, settings.languages), settings)
+    folders = sorted({path.rsplit("/", 1)[0] for path in sources})
+    for stray in orphans(root, folders, [*sources, *folders]):
+        if not stray.endswith(".mo"):
+            (root / stray).unlink()
+    write_files(root, {path: sources[path] for path in changed_files(root, sources)})
+    languages = named_languages(settings.languages)
+    sites = [
+        Site(
+            language,
+            settings.title(language),
+            root / WORK / language,
+            languages,
+        )
+        for language in settings.languages
+    ]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        codes = list(pool.map(build, sites))
+    if not any(codes):
+        publish(sites, root / PAGES)
+        write_files(root, {f"{PAGES}/index.html": entrance(languages, settings)})
+    return max(codes)
+
+
+def publish(sites: Sequence[Site], folder: Path) -> None:
+    """Put the built pages of every language in their place, and one MathJax beside them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for site in sites:
+        shutil.copytree(site.pages, folder / site.language)
+    copy_mathjax(folder / "_mathjax")
+
+
+def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+    """Build the pages and say where they are."""
+    parser = argparse.ArgumentParser(prog="python -m course_build.site", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.parse_args(argv)
+    try:
+        if build_site(root):
+            print("broken: Sphinx has warnings, above", file=sys.stderr)
+            return 2
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"broken: {error}", file=sys.stderr)
+        return 2
+    print(f"to read them: {PAGES}/index.html")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

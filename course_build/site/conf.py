@@ -1,0 +1,47 @@
+"""Sphinx's configuration of the pages: what is the same in every language (see sphinx_build.py)."""
+
+from html import escape
+
+from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput
+
+extensions = ["myst_nb", "sphinx.ext.mathjax"]
+root_doc = "index"
+nb_execution_mode = "off"  # the notebooks come executed
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 6
+
+html_theme = "furo"
+html_theme_options = {"top_of_page_buttons": []}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+templates_path = ["templates"]
+html_css_files = ["course.css"]
+html_js_files = ["course.js"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_use_index = False
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/languages.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+
+mathjax_path = "../../_mathjax/tex-chtml.js"  # one copy for all languages
+mathjax3_config = {"options": {"enableMenu": False}}  # its menu makes each formula a tab stop
+
+
+def visit_fold(self, node):
+    """Write a fold whose name is what it says; myst-nb's is "Toggle hidden content" for all."""
+    self.body.append(f'<details class="admonition hide {" ".join(node["classes"])}">\n')
+    self.body.append(f'<summary class="admonition-title">{escape(node["prompt_show"])}</summary>\n')
+
+
+def setup(app):
+    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_HideCellInput))

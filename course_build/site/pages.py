@@ -1,0 +1,87 @@
+"""Executed notebooks to the sources of pages: what a page shows otherwise than a notebook does."""
+
+import html
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+from xml.etree import ElementTree
+
+from course_build.executed import joined, read_notebook
+from course_build.head import links
+from course_build.settings import Settings
+
+SVG = "image/svg+xml"
+ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
+FOLD_TITLE = re.compile(r"#@title (.*)\n")
+
+
+def page_sources(
+    notebooks: Mapping[str, bytes], language: str, settings: Settings
+) -> dict[str, bytes]:
+    """Turn one language's executed notebooks, {path: content}, into {name: content} for Sphinx."""
+    stems = sorted(PurePosixPath(path).stem for path in notebooks)
+    sources = {}
+    for path, content in notebooks.items():
+        stem = PurePosixPath(path).stem
+        head = links(stem, stems, language, settings)
+        page, figures = page_notebook(read_notebook(path, content), stem, head)
+        sources[f"{stem}.ipynb"] = (json.dumps(page, ensure_ascii=False, indent=1) + "\n").encode()
+        sources |= figures
+    return sources
+
+
+def index_page(title: str, pages: Sequence[str]) -> bytes:
+    """The first page: the course's title and the pages in reading order."""
+    return "\n".join(
+        [f"# {title}", "", "```{toctree}", ":maxdepth: 2", "", *pages, "```", ""]
+    ).encode()
+
+
+def page_notebook(
+    notebook: Mapping[str, Any], stem: str, head: str
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """One notebook without what the page itself says, and its figures as files."""
+    figures: dict[str, bytes] = {}
+    cells = [_cell(cell, stem, figures) for cell in notebook["cells"]]
+    first = cells[0]
+    first["source"] = joined(first["source"]).replace(f"{head}\n\n", "", 1)
+    kept = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
+    return {**notebook, "metadata": kept, "cells": cells}, figures
+
+
+def _cell(cell: Mapping[str, Any], stem: str, figures: dict[str, bytes]) -> dict[str, Any]:
+    tags = cell["metadata"].get("tags", [])
+    page = {**cell, "metadata": {"tags": tags} if tags else {}}
+    title = FOLD_TITLE.match(joined(cell["source"]))
+    if cell["cell_type"] == "code" and title:  # the page's own fold says it
+        prompts = {"code_prompt_show": title[1], "code_prompt_hide": title[1]}
+        page["metadata"]["mystnb"] = prompts
+        page["source"] = joined(cell["source"])[title.end() :]
+    if "outputs" in cell:
+        names = _names(stem, cell["id"])
+        page["outputs"] = [_output(output, names, figures) for output in cell["outputs"]]
+    return page
+
+
+def _names(stem: str, key: str) -> Iterator[str]:
+    yield f"{FIGURES}/{stem}-{key}.svg"
+    for number in itertools.count(2):
+        yield f"{FIGURES}/{stem}-{key}-{number}.svg"
+
+
+def _output(
+    output: Mapping[str, Any], names: Iterator[str], figures: dict[str, bytes]
+) -> Mapping[str, Any]:
+    """A figure becomes an image with its own file: a page stays light and may be searched."""
+    if SVG not in output.get("data", {}):
+        return output
+    name, svg = next(names), joined(output["data"][SVG])
+    figures[f"{ASSETS}/{name}"] = svg.encode()
+    root = ElementTree.fromstring(svg)
+    alt = html.escape(output["metadata"][SVG]["alt"])
+    size = f'width="{root.get("width")}" height="{root.get("height")}"'
+    image = f'<div class="figure"><img src="_static/{name}" {size} alt="{alt}"></div>'
+    return {**output, "data": {"text/html": image}, "metadata": {}}

@@ -1,0 +1,63 @@
+"""One language's pages by Sphinx, in a process of its own: Sphinx keeps state in globals."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_build.site.pages import ASSETS
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Site:
+    """One language's pages: where they are made, and what they say around the text."""
+
+    language: str
+    title: str
+    work: Path  # of Sphinx: the sources of the pages, what it remembers, what it writes
+    languages: Sequence[Mapping[str, str]]  # code and name, for the switch
+
+    @property
+    def sources(self) -> Path:
+        return self.work / "sources"
+
+    @property
+    def pages(self) -> Path:
+        return self.work / "pages"
+
+
+def settings_of(site: Site) -> dict[str, Any]:
+    """What differs from language to language in Sphinx's configuration."""
+    assets = site.sources / ASSETS
+    return {
+        "language": site.language,
+        "project": site.title,
+        "html_title": site.title,
+        "html_context": {"languages": site.languages},
+        "html_static_path": ["static", *([str(assets)] if assets.is_dir() else [])],
+        "locale_dirs": [str(site.work / "locale")],
+    }
+
+
+def build(site: Site) -> int:
+    """Build the pages; a warning is an error. Return Sphinx's exit code."""
+    from sphinx.application import Sphinx
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    with patch_docutils(HERE), docutils_namespace():
+        app = Sphinx(
+            site.sources,
+            HERE,
+            site.pages,
+            site.work / "doctrees",
+            "html",
+            confoverrides=settings_of(site),
+            status=None,
+            warning=sys.stderr,
+            warningiserror=True,
+        )
+        app.build()
+        return app.statuscode
