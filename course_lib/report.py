@@ -39,6 +39,7 @@ _REPORT_TEXTS = {
         "ru": "{place}: получено {got}, ожидалось {expected}",
     },
     "diagnosis": {"en": "diagnosis: ", "ru": "диагноз: "},
+    "fix": {"en": "fix", "ru": "исправление"},
     "too_big": {
         "en": "{dtype}, shape {shape}, from {low} to {high}",
         "ru": "{dtype}, форма {shape}, от {low} до {high}",
@@ -52,9 +53,8 @@ _REPORT_TEXTS = {
         "ru": "от {call} ожидалась ошибка {wanted}, а возникла {came}: {message}",
     },
 }
-_CODE_HINT = re.compile(
-    r" (\((?:fix|исправление): (?:[^()]|\((?:[^()]|\([^()]*\))*\))*\);?)(?= |$)"
-)
+_FIX = "|".join(_REPORT_TEXTS["fix"].values())
+_CODE_HINT = re.compile(rf" (\((?:{_FIX}): (?:[^()]|\((?:[^()]|\([^()]*\))*\))*\);?)(?= |$)")
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,9 @@ def localized(texts: dict[str, str], **values: object) -> str:
     """Pick the text of the reader's language and fill in its fields.
 
     Args:
-        texts: one template a language code, e.g. {"en": "{n} rows", "ru": "строк: {n}"}
+        texts: one template a language code, e.g. {"en": "{n} rows", "ru": "строк: {n}"}; the
+            first stands in for a language that a translation has not reached yet
         values: what goes into the fields of the template
-
-    Raises:
-        KeyError: the table has no text in the language that is set
     """
-    if LANGUAGE not in texts:
-        raise KeyError(f"no text in the language {LANGUAGE!r}; the table has {sorted(texts)}")
-    return texts[LANGUAGE].format(**values)
+    template = texts[LANGUAGE] if LANGUAGE in texts else next(iter(texts.values()))
+    return template.format(**values)

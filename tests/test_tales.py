@@ -158,6 +158,13 @@ def test_the_words_are_as_many_and_all_different_in_both_languages(monkeypatch):
     ).encode("солнце луна затмение")
 
 
+def test_a_language_without_words_of_its_own_tells_english_tales(monkeypatch):
+    english = vocabulary_of("en", monkeypatch)
+    assert vocabulary_of("qtz", monkeypatch).words == english.words
+    with pytest.raises(ValueError, match="no tale goes on with 'finds'"):
+        grammar_next(english.encode("finds"))
+
+
 def test_every_word_is_used_and_nothing_else():
     assert {token for ids in TOLD for token in ids} == set(range(len(tale_words())))
 

@@ -36,7 +36,7 @@ class Command:
     """What the command line asks for."""
 
     tasks: tuple[CandidateTask, ...]
-    language: str = "en"
+    language: str = RUNNER_LANGUAGES[0]
     as_json: bool = False
     jobs: int = 1
     dask: str = ""
@@ -88,7 +88,9 @@ def _command_parser(
     add("words", nargs="*", metavar="CONTRACT FILE.py:FUNCTION", help="--list shows the contracts")
     add("--list", action="store_true", help="list the contracts and what each of them takes")
     add("--json", action="store_true", help="one line of strict JSON for each candidate")
-    add("--language", default="en", metavar="CODE", help="en or ru (default: en)")
+    known = ", ".join(RUNNER_LANGUAGES)
+    default = RUNNER_LANGUAGES[0]
+    add("--language", default=default, metavar="CODE", help=f"{known} (default: {default})")
     limit = f"for each candidate (default: {DEFAULT_TIMEOUT:g})"
     add("--timeout", default=DEFAULT_TIMEOUT, metavar="SECONDS", help=limit)
     limit = f"for each candidate, beyond what torch itself takes (default: {DEFAULT_MEMORY})"

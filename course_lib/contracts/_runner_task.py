@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.contracts._runner_texts import runner_says
+from course_lib.contracts._runner_texts import RUNNER_LANGUAGES, runner_says
 
 DEFAULT_TIMEOUT = 30.0  # seconds; a contract takes about one
 DEFAULT_MEMORY = 1024  # MiB beyond what torch itself takes
@@ -30,7 +30,7 @@ class CandidateTask:
     names: tuple[str, ...] = ()
     source: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    language: str = "en"
+    language: str = RUNNER_LANGUAGES[0]
     timeout: float = DEFAULT_TIMEOUT
     memory: int = DEFAULT_MEMORY
     problem: str = ""
@@ -55,7 +55,7 @@ def contract_settings(contract: Callable[..., Any]) -> dict[str, inspect.Paramet
     return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def candidate_form(contract: Callable[..., Any], language: str = "en") -> str:
+def candidate_form(contract: Callable[..., Any], language: str = RUNNER_LANGUAGES[0]) -> str:
     """Show how a candidate of a contract is written: FILE.py:full_logits,cached_logits."""
     file = runner_says(language, "file_word")
     return f"{file}.py:" + ",".join(contract_functions(contract))

@@ -139,4 +139,5 @@ RUNNER_LANGUAGES = tuple(RUNNER_TEXTS["stopped"])
 
 def runner_says(language: str, key: str, **values: object) -> str:
     """Fill in one of the command's own sentences."""
-    return RUNNER_TEXTS[key][language].format(**values)
+    texts = RUNNER_TEXTS[key]
+    return texts.get(language, texts[RUNNER_LANGUAGES[0]]).format(**values)

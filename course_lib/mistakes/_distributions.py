@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.mistakes.catalogue import Mistake
-
 
 def refuse_bad_sampling(logits: Any, temperature: Any, top_k: Any, top_p: Any) -> None:
     """Refuse what every sampling distribution must refuse."""
@@ -86,11 +84,3 @@ def mistaken_distribution(
         return finish(values, kept, ending(temperature))
 
     return token_distribution
-
-
-def sampling_mistake(
-    name: str, source: str, make: Callable[[], Any], what: tuple[str, str], fix: tuple[str, str]
-) -> Mistake:
-    """An entry of the sampling catalogues, with its texts in the order (en, ru)."""
-    said, mended = (dict(zip(("en", "ru"), texts, strict=True)) for texts in (what, fix))
-    return Mistake(name, source, make, said, mended)

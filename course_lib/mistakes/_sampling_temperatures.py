@@ -7,17 +7,20 @@ from course_lib.mistakes._distributions import (
     likeliest_first,
     mistaken_distribution,
     refuse_bad_sampling,
-    sampling_mistake,
     softened,
     spread_over,
 )
+from course_lib.mistakes.catalogue import Mistake
 
-_DIVIDE = ("softmax(logits / temperature)", "softmax(logits / temperature)")
-_RESCALE = ("probs / probs.sum() after the filters", "probs / probs.sum() после фильтров")
-_ERASE = (
-    "-inf, or leave the token out: probability 0",
-    ("-inf или без токена вовсе: вероятность 0"),
-)
+_DIVIDE = {"en": "softmax(logits / temperature)", "ru": "softmax(logits / temperature)"}
+_RESCALE = {
+    "en": "probs / probs.sum() after the filters",
+    "ru": "probs / probs.sum() после фильтров",
+}
+_ERASE = {
+    "en": "-inf, or leave the token out: probability 0",
+    "ru": "-inf или без токена вовсе: вероятность 0",
+}
 
 
 def _distribution_without_maximum(logits, temperature=1.0, top_k=None, top_p=None):
@@ -54,155 +57,162 @@ def _share_of_all(values, kept, temperature):
 
 
 TEMPERATURE_MISTAKES = (
-    sampling_mistake(
+    Mistake(
         "temperature_ignored",
         "RL-Align/RL-Kernel#81",
         partial(mistaken_distribution, choosing=lambda t: 1.0, ending=lambda t: 1.0),
-        ("the temperature has no effect", "температура ни на что не влияет"),
+        {"en": "the temperature has no effect", "ru": "температура ни на что не влияет"},
         _DIVIDE,
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_multiplied",
         "bowang-lab/BLEEP#5",
         partial(mistaken_distribution, choosing=lambda t: 1 / t, ending=lambda t: 1 / t),
-        (
-            "the logits are multiplied by the temperature: a high one sharpens",
-            "логиты умножены на температуру: высокая заостряет, а не сглаживает",
-        ),
+        {
+            "en": "the logits are multiplied by the temperature: a high one sharpens",
+            "ru": "логиты умножены на температуру: высокая заостряет, а не сглаживает",
+        },
         _DIVIDE,
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_twice",
         "google/gemma.cpp#981",
         partial(mistaken_distribution, choosing=lambda t: t * t, ending=lambda t: t * t),
-        ("the logits are divided by the temperature twice", "логиты делятся на температуру дважды"),
-        ("divide once", "делите один раз"),
+        {
+            "en": "the logits are divided by the temperature twice",
+            "ru": "логиты делятся на температуру дважды",
+        },
+        {"en": "divide once", "ru": "делите один раз"},
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_after_filters",
         "huggingface/transformers#8686",
         partial(mistaken_distribution, choosing=lambda t: 1.0),
-        (
-            "the temperature comes after top-p: the nucleus is chosen at temperature 1",
-            "температура применена после top-p: ядро выбрано при температуре 1",
-        ),
-        (
-            "logits / temperature first, then the filters",
-            ("сначала logits / temperature, потом фильтры"),
-        ),
+        {
+            "en": "the temperature comes after top-p: the nucleus is chosen at temperature 1",
+            "ru": "температура применена после top-p: ядро выбрано при температуре 1",
+        },
+        {
+            "en": "logits / temperature first, then the filters",
+            "ru": "сначала logits / temperature, потом фильтры",
+        },
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_only_for_filters",
         "a mutation of right code",
         partial(mistaken_distribution, ending=lambda t: 1.0),
-        (
-            "the temperature chooses the nucleus, but the result is made at temperature 1",
-            "температура выбирает ядро, но результат получен при температуре 1",
-        ),
-        ("keep the divided logits for the result", "результат — из поделённых логитов"),
+        {
+            "en": "the temperature chooses the nucleus, but the result is made at temperature 1",
+            "ru": "температура выбирает ядро, но результат получен при температуре 1",
+        },
+        {"en": "keep the divided logits for the result", "ru": "результат — из поделённых логитов"},
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_on_probabilities",
         "a mutation of right code",
         partial(
             mistaken_distribution,
             soften=lambda values, t: softened(softened(values, 1.0), t),
         ),
-        (
-            "the probabilities, not the logits, are divided by the temperature and softened again",
-            "на температуру делятся не логиты, а вероятности, и softmax берётся снова",
-        ),
+        {
+            "en": "the probabilities, not the logits, are divided by the temperature and softened "
+            "again",
+            "ru": "на температуру делятся не логиты, а вероятности, и softmax берётся снова",
+        },
         _DIVIDE,
     ),
-    sampling_mistake(
+    Mistake(
         "temperature_clamped",
         "sgl-project/mini-sglang#24",
         partial(
             mistaken_distribution, choosing=lambda t: max(t, 1e-5), ending=lambda t: max(t, 1e-5)
         ),
-        (
-            "a small temperature is quietly replaced by a larger one",
-            "малая температура молча заменена большей",
-        ),
-        ("no max(temperature, eps), no + eps", "без max(temperature, eps) и без + eps"),
+        {
+            "en": "a small temperature is quietly replaced by a larger one",
+            "ru": "малая температура молча заменена большей",
+        },
+        {"en": "no max(temperature, eps), no + eps", "ru": "без max(temperature, eps) и без + eps"},
     ),
 )
 
 ENDING_MISTAKES = (
-    sampling_mistake(
+    Mistake(
         "not_renormalised",
         "facebookresearch/fairseq#882",
         partial(mistaken_distribution, finish=_share_of_all),
-        (
-            "the survivors keep their old probabilities, which no longer sum to 1",
-            "у оставшихся прежние вероятности, и в сумме они не дают 1",
-        ),
+        {
+            "en": "the survivors keep their old probabilities, which no longer sum to 1",
+            "ru": "у оставшихся прежние вероятности, и в сумме они не дают 1",
+        },
         _RESCALE,
     ),
-    sampling_mistake(
+    Mistake(
         "softmax_again",
         "openai/gpt-2#51",
         partial(
             mistaken_distribution,
             finish=lambda values, kept, t: softened(spread_over(values, kept, t), 1.0),
         ),
-        (
-            "a softmax is taken of the probabilities, and removed tokens come back",
-            "softmax берётся от вероятностей, и удалённые токены возвращаются",
-        ),
-        ("softmax once, of the logits", "softmax один раз, от логитов"),
+        {
+            "en": "a softmax is taken of the probabilities, and removed tokens come back",
+            "ru": "softmax берётся от вероятностей, и удалённые токены возвращаются",
+        },
+        {"en": "softmax once, of the logits", "ru": "softmax один раз, от логитов"},
     ),
-    sampling_mistake(
+    Mistake(
         "sorted_result",
         "lucidrains/PaLM-rlhf-pytorch#60",
         partial(
             mistaken_distribution,
             finish=lambda values, kept, t: sorted(spread_over(values, kept, t), reverse=True),
         ),
-        (
-            "the probabilities come back sorted, not in the order of the ids",
-            "вероятности возвращаются отсортированными, а не по номерам токенов",
-        ),
-        ("result[order] = sorted_probs", "result[order] = sorted_probs"),
+        {
+            "en": "the probabilities come back sorted, not in the order of the ids",
+            "ru": "вероятности возвращаются отсортированными, а не по номерам токенов",
+        },
+        {"en": "result[order] = sorted_probs", "ru": "result[order] = sorted_probs"},
     ),
-    sampling_mistake(
+    Mistake(
         "removed_filled_with_1e_10",
         "karpathy/minGPT@d708b1e",
         partial(mistaken_distribution, finish=_filled_with(1e-10)),
-        (
-            "removed logits become 1e-10, about 0, where exp is 1: they keep a probability",
-            "удалённые логиты заменены на 1e-10, почти 0, а exp(0) = 1: вероятность у них есть",
-        ),
+        {
+            "en": "removed logits become 1e-10, about 0, where exp is 1: they keep a probability",
+            "ru": "удалённые логиты заменены на 1e-10, почти 0, а exp(0) = 1: вероятность у них "
+            "есть",
+        },
         _ERASE,
     ),
-    sampling_mistake(
+    Mistake(
         "removed_filled_with_minus_1e4",
         "huggingface/transformers#10484",
         partial(mistaken_distribution, finish=_filled_with(-1e4)),
-        (
-            "removed logits become about -1e4: smaller ones among the survivors lose to them",
-            "удалённые логиты заменены примерно на -1e4: им проиграют ещё меньшие из оставшихся",
-        ),
+        {
+            "en": "removed logits become about -1e4: smaller ones among the survivors lose to them",
+            "ru": "удалённые логиты заменены примерно на -1e4: им проиграют ещё меньшие из "
+            "оставшихся",
+        },
         _ERASE,
     ),
-    sampling_mistake(
+    Mistake(
         "removed_filled_with_minus_1e9",
         "hyunwoongko/transformer#40",
         partial(mistaken_distribution, finish=_filled_with(-1e9)),
-        (
-            "removed logits become about -1e9: smaller ones among the survivors lose to them",
-            "удалённые логиты заменены примерно на -1e9: им проиграют ещё меньшие из оставшихся",
-        ),
+        {
+            "en": "removed logits become about -1e9: smaller ones among the survivors lose to them",
+            "ru": "удалённые логиты заменены примерно на -1e9: им проиграют ещё меньшие из "
+            "оставшихся",
+        },
         _ERASE,
     ),
-    sampling_mistake(
+    Mistake(
         "no_maximum_subtracted",
         "pyg-team/pytorch_geometric#53",
         lambda: _distribution_without_maximum,
-        (
-            "exp is taken of the logits as they are: it overflows, or all of it becomes 0",
-            "exp берётся от логитов как есть: переполнение или одни нули",
-        ),
-        ("exp(z - max(z))", "exp(z - max(z))"),
+        {
+            "en": "exp is taken of the logits as they are: it overflows, or all of it becomes 0",
+            "ru": "exp берётся от логитов как есть: переполнение или одни нули",
+        },
+        {"en": "exp(z - max(z))", "ru": "exp(z - max(z))"},
     ),
 )

@@ -2,13 +2,14 @@
 
 from functools import partial
 
-from course_lib.mistakes._distributions import mistaken_distribution, sampling_mistake
+from course_lib.mistakes._distributions import mistaken_distribution
+from course_lib.mistakes.catalogue import Mistake
 
-_EXACTLY_K = (
-    "order[:k] of a stable sort, no threshold",
-    ("order[:k] устойчивой сортировки, без порога"),
-)
-_STABLE = ("sort by (-logit, id)", "сортируйте по (-logit, id)")
+_EXACTLY_K = {
+    "en": "order[:k] of a stable sort, no threshold",
+    "ru": "order[:k] устойчивой сортировки, без порога",
+}
+_STABLE = {"en": "sort by (-logit, id)", "ru": "сортируйте по (-logit, id)"}
 
 
 def _higher_ids_first(values):
@@ -26,72 +27,79 @@ def _higher_ids_of_k(ranked, values, k, p):
 
 
 TOP_K_MISTAKES = (
-    sampling_mistake(
+    Mistake(
         "one_more_kept",
         "kingoflolz/mesh-transformer-jax#164",
         partial(mistaken_distribution, cut=lambda ranked, values, k, p: ranked[: k + 1]),
-        ("k + 1 tokens are kept", "оставлено k + 1 токенов"),
-        ("order[:k]", "order[:k]"),
+        {"en": "k + 1 tokens are kept", "ru": "оставлено k + 1 токенов"},
+        {"en": "order[:k]", "ru": "order[:k]"},
     ),
-    sampling_mistake(
+    Mistake(
         "one_less_kept",
         "a mutation of right code",
         partial(mistaken_distribution, cut=lambda ranked, values, k, p: ranked[: max(k - 1, 1)]),
-        ("k - 1 tokens are kept", "оставлено k - 1 токенов"),
-        ("order[:k]", "order[:k]"),
+        {"en": "k - 1 tokens are kept", "ru": "оставлено k - 1 токенов"},
+        {"en": "order[:k]", "ru": "order[:k]"},
     ),
-    sampling_mistake(
+    Mistake(
         "top_k_ignored",
         "a mutation of right code",
         partial(mistaken_distribution, cut=lambda ranked, values, k, p: ranked),
-        ("top_k has no effect", "top_k ни на что не влияет"),
-        ("keep order[:k] only", "оставьте только order[:k]"),
+        {"en": "top_k has no effect", "ru": "top_k ни на что не влияет"},
+        {"en": "keep order[:k] only", "ru": "оставьте только order[:k]"},
     ),
-    sampling_mistake(
+    Mistake(
         "top_k_ignored_with_top_p",
         "a mutation of right code",
         partial(
             mistaken_distribution,
             cut=lambda ranked, values, k, p: ranked[:k] if p is None else ranked,
         ),
-        ("top_k has no effect when top_p is given", "при заданном top_p top_k не действует"),
-        ("one filter after the other, no else", "фильтры один за другим, без else"),
+        {
+            "en": "top_k has no effect when top_p is given",
+            "ru": "при заданном top_p top_k не действует",
+        },
+        {"en": "one filter after the other, no else", "ru": "фильтры один за другим, без else"},
     ),
-    sampling_mistake(
+    Mistake(
         "least_likely_kept",
         "a mutation of right code",
         partial(mistaken_distribution, cut=lambda ranked, values, k, p: ranked[-k:]),
-        ("top-k keeps the least likely tokens", "top-k оставляет наименее вероятные токены"),
-        ("sort in descending order", "сортируйте по убыванию"),
+        {
+            "en": "top-k keeps the least likely tokens",
+            "ru": "top-k оставляет наименее вероятные токены",
+        },
+        {"en": "sort in descending order", "ru": "сортируйте по убыванию"},
     ),
-    sampling_mistake(
+    Mistake(
         "ties_kept",
         "vllm-project/vllm#50979",
         partial(mistaken_distribution, cut=_ties_of_the_last),
-        (
-            "every token that ties with the k-th is kept, though exactly k must survive",
-            "остаются все токены, равные k-му, хотя должно остаться ровно k",
-        ),
+        {
+            "en": "every token that ties with the k-th is kept, though exactly k must survive",
+            "ru": "остаются все токены, равные k-му, хотя должно остаться ровно k",
+        },
         _EXACTLY_K,
     ),
-    sampling_mistake(
+    Mistake(
         "top_k_higher_ids",
         "vllm-project/vllm#15478",
         partial(mistaken_distribution, cut=_higher_ids_of_k),
-        (
-            "of equal logits top-k keeps the higher ids",
-            "из равных логитов top-k оставляет старшие номера",
-        ),
+        {
+            "en": "of equal logits top-k keeps the higher ids",
+            "ru": "из равных логитов top-k оставляет старшие номера",
+        },
         _STABLE,
     ),
-    sampling_mistake(
+    Mistake(
         "higher_ids_kept",
         "apple/axlearn#1022",
         partial(mistaken_distribution, rank=_higher_ids_first),
-        (
-            "of equal logits both filters keep the higher ids, as a reversed sort does",
-            "из равных логитов оба фильтра оставляют старшие номера (перевёрнутая сортировка)",
-        ),
+        {
+            "en": "of equal logits both filters keep the higher ids, as a reversed sort does",
+            "ru": "из равных логитов оба фильтра оставляют старшие номера (перевёрнутая "
+            "сортировка)",
+        },
         _STABLE,
     ),
 )

@@ -5,12 +5,15 @@ from functools import partial
 from course_lib.mistakes._distributions import (
     mistaken_distribution,
     refuse_bad_sampling,
-    sampling_mistake,
     shortest_run,
 )
+from course_lib.mistakes.catalogue import Mistake
 
-_NUCLEUS = ("keep = cumsum - probs < top_p, sorted", "keep = cumsum - probs < top_p, по убыванию")
-_STABLE_P = ("sort by (-logit, id)", "сортируйте по (-logit, id)")
+_NUCLEUS = {
+    "en": "keep = cumsum - probs < top_p, sorted",
+    "ru": "keep = cumsum - probs < top_p, по убыванию",
+}
+_STABLE_P = {"en": "sort by (-logit, id)", "ru": "сортируйте по (-logit, id)"}
 
 
 def _higher_ids_of_p(kept, shares, top_p):
@@ -61,116 +64,129 @@ def _some_or_nothing(kept, shares, top_p):
 
 
 TOP_P_MISTAKES = (
-    sampling_mistake(
+    Mistake(
         "top_p_higher_ids",
         "a mutation of right code",
         partial(mistaken_distribution, nucleus=_higher_ids_of_p),
-        (
-            "of equal logits top-p keeps the higher ids, as an ascending sort does",
-            "из равных логитов top-p оставляет старшие номера (сортировка по возрастанию)",
-        ),
+        {
+            "en": "of equal logits top-p keeps the higher ids, as an ascending sort does",
+            "ru": "из равных логитов top-p оставляет старшие номера (сортировка по возрастанию)",
+        },
         _STABLE_P,
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_ties_kept",
         "AI-Hypercomputer/maxtext#950",
         partial(mistaken_distribution, nucleus=_ties_of_nucleus),
-        (
-            "every token that ties with the last of the nucleus is kept: a threshold, not a rank",
-            "остаются все токены, равные последнему в ядре: порог вместо места в ряду",
-        ),
-        ("cut the sorted ids, not the values", "отрезайте номера в ряду, а не значения"),
+        {
+            "en": "every token that ties with the last of the nucleus is kept: a threshold, not a "
+            "rank",
+            "ru": "остаются все токены, равные последнему в ядре: порог вместо места в ряду",
+        },
+        {
+            "en": "cut the sorted ids, not the values",
+            "ru": "отрезайте номера в ряду, а не значения",
+        },
     ),
-    sampling_mistake(
+    Mistake(
         "crossing_dropped",
         "rasbt/reasoning-from-scratch#164",
         partial(mistaken_distribution, nucleus=_without_crossing),
-        (
-            "the token that crosses top_p is dropped, though it belongs to the nucleus",
-            "токен, на котором сумма переходит top_p, отброшен, хотя он входит в ядро",
-        ),
+        {
+            "en": "the token that crosses top_p is dropped, though it belongs to the nucleus",
+            "ru": "токен, на котором сумма переходит top_p, отброшен, хотя он входит в ядро",
+        },
         _NUCLEUS,
     ),
-    sampling_mistake(
+    Mistake(
         "extra_on_equality",
         "huggingface/transformers#18976",
         partial(mistaken_distribution, nucleus=_past_equality),
-        (
-            "one token more is kept when the sum equals top_p exactly",
-            "при сумме, в точности равной top_p, остаётся лишний токен",
-        ),
+        {
+            "en": "one token more is kept when the sum equals top_p exactly",
+            "ru": "при сумме, в точности равной top_p, остаётся лишний токен",
+        },
         _NUCLEUS,
     ),
-    sampling_mistake(
+    Mistake(
         "one_past_crossing",
         "a mutation of right code",
         partial(mistaken_distribution, nucleus=_one_past_crossing),
-        ("one token more than the nucleus is kept", "остаётся на один токен больше, чем в ядре"),
+        {
+            "en": "one token more than the nucleus is kept",
+            "ru": "остаётся на один токен больше, чем в ядре",
+        },
         _NUCLEUS,
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_ignored",
         "paiml/aprender#2080",
         partial(mistaken_distribution, nucleus=lambda kept, shares, p: kept),
-        ("top_p has no effect", "top_p ни на что не влияет"),
+        {"en": "top_p has no effect", "ru": "top_p ни на что не влияет"},
         _NUCLEUS,
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_ignored_with_top_k",
         "shiyu-coder/Kronos#262",
         lambda: _distribution_by_k_alone,
-        ("top_p has no effect when top_k is given", "при заданном top_k top_p не действует"),
-        ("no return after the first filter", "без return после первого фильтра"),
+        {
+            "en": "top_p has no effect when top_k is given",
+            "ru": "при заданном top_k top_p не действует",
+        },
+        {"en": "no return after the first filter", "ru": "без return после первого фильтра"},
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_of_whole_mass",
         "ml-explore/mlx-lm#388",
         partial(mistaken_distribution, measure=lambda ranked, kept: ranked),
-        (
-            "top_p measures the whole distribution, as when it comes before top-k, not what top-k "
-            "left",
-            "top_p отмеряет всё распределение, как если бы шёл до top-k, а не то, что top-k "
+        {
+            "en": "top_p measures the whole distribution, as when it comes before top-k, not what "
+            "top-k left",
+            "ru": "top_p отмеряет всё распределение, как если бы шёл до top-k, а не то, что top-k "
             "оставил",
-        ),
-        ("renormalise after top-k, then cumsum", "перенормируйте после top-k, затем cumsum"),
+        },
+        {
+            "en": "renormalise after top-k, then cumsum",
+            "ru": "перенормируйте после top-k, затем cumsum",
+        },
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_in_id_order",
         "dmlc/gluon-nlp#1481",
         partial(
             mistaken_distribution,
             nucleus=lambda kept, shares, p: shortest_run(sorted(kept), shares, p),
         ),
-        (
-            "top-p adds the tokens up in the order of their ids, unsorted",
-            "top-p складывает токены по порядку номеров, без сортировки",
-        ),
-        ("sort in descending order first", "сначала сортировка по убыванию"),
+        {
+            "en": "top-p adds the tokens up in the order of their ids, unsorted",
+            "ru": "top-p складывает токены по порядку номеров, без сортировки",
+        },
+        {"en": "sort in descending order first", "ru": "сначала сортировка по убыванию"},
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_from_the_tail",
         "ml-explore/mlx-examples#602",
         partial(
             mistaken_distribution,
             nucleus=lambda kept, shares, p: shortest_run(kept[::-1], shares, p),
         ),
-        (
-            "top-p adds up from the least likely token and keeps the tail",
-            "top-p складывает с наименее вероятного токена и оставляет хвост",
-        ),
-        ("sort in descending order", "сортируйте по убыванию"),
+        {
+            "en": "top-p adds up from the least likely token and keeps the tail",
+            "ru": "top-p складывает с наименее вероятного токена и оставляет хвост",
+        },
+        {"en": "sort in descending order", "ru": "сортируйте по убыванию"},
     ),
-    sampling_mistake(
+    Mistake(
         "top_p_complement",
         "lucidrains/x-transformers#184",
         partial(
             mistaken_distribution,
             nucleus=lambda kept, shares, p: kept if p == 1 else shortest_run(kept, shares, 1 - p),
         ),
-        ("the nucleus has the mass 1 - top_p", "масса ядра равна 1 - top_p"),
-        ("compare with top_p", "сравнивайте с top_p"),
+        {"en": "the nucleus has the mass 1 - top_p", "ru": "масса ядра равна 1 - top_p"},
+        {"en": "compare with top_p", "ru": "сравнивайте с top_p"},
     ),
-    sampling_mistake(
+    Mistake(
         "min_p_instead",
         "a mutation of right code",
         partial(
@@ -179,46 +195,44 @@ TOP_P_MISTAKES = (
                 kept if p == 1 else [i for i in kept if shares[i] >= p * max(shares.values())]
             ),
         ),
-        (
-            "top_p works as min-p: kept is what has at least p of the largest probability",
-            (
-                "top_p действует как min-p: остаётся всё, что не меньше доли p от наибольшей "
-                "вероятности"
-            ),
-        ),
+        {
+            "en": "top_p works as min-p: kept is what has at least p of the largest probability",
+            "ru": "top_p действует как min-p: остаётся всё, что не меньше доли p от наибольшей "
+            "вероятности",
+        },
         _NUCLEUS,
     ),
-    sampling_mistake(
+    Mistake(
         "p_one_filters",
         "a mutation of right code",
         partial(mistaken_distribution, nucleus=_without_shortcut),
-        (
-            "with top_p=1 rounding reaches 1.0 early and the tail is removed",
-            "при top_p=1 округлённая сумма раньше времени достигает 1.0, и хвост удалён",
-        ),
-        ("if top_p < 1: filter", "фильтруйте только при top_p < 1"),
+        {
+            "en": "with top_p=1 rounding reaches 1.0 early and the tail is removed",
+            "ru": "при top_p=1 округлённая сумма раньше времени достигает 1.0, и хвост удалён",
+        },
+        {"en": "if top_p < 1: filter", "ru": "фильтруйте только при top_p < 1"},
     ),
-    sampling_mistake(
+    Mistake(
         "p_one_is_greedy",
         "BlinkDL/ChatRWKV#170",
         partial(
             mistaken_distribution,
             nucleus=lambda kept, shares, p: shortest_run(kept, shares, p if p < 1 else 1e-9),
         ),
-        (
-            "with top_p=1 only the likeliest token is left",
-            "при top_p=1 остаётся только самый вероятный токен",
-        ),
-        ("if top_p < 1: filter", "фильтруйте только при top_p < 1"),
+        {
+            "en": "with top_p=1 only the likeliest token is left",
+            "ru": "при top_p=1 остаётся только самый вероятный токен",
+        },
+        {"en": "if top_p < 1: filter", "ru": "фильтруйте только при top_p < 1"},
     ),
-    sampling_mistake(
+    Mistake(
         "tiny_p_leaves_nothing",
         "ml-explore/mlx-lm#1912",
         partial(mistaken_distribution, nucleus=_some_or_nothing),
-        (
-            "with a tiny top_p no token is left, not even the likeliest",
-            "при крошечном top_p не остаётся ни одного токена",
-        ),
-        ("the likeliest token always stays", "самый вероятный токен остаётся всегда"),
+        {
+            "en": "with a tiny top_p no token is left, not even the likeliest",
+            "ru": "при крошечном top_p не остаётся ни одного токена",
+        },
+        {"en": "the likeliest token always stays", "ru": "самый вероятный токен остаётся всегда"},
     ),
 )

@@ -1,0 +1,36 @@
+"""Nothing in the builder or the library counts to two: languages are data, never cases."""
+
+import ast
+from pathlib import Path
+
+from course_build.settings import SETTINGS_FILE, parse_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+LANGUAGES = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages
+DATA = {
+    # What the grammar calls its words in code is English, whoever reads it.
+    ("course_lib/tales.py", "_TALE_NAMES"),
+}
+
+
+def codes_in_logic(path):
+    """Lines where a language's code stands elsewhere than as a key of a table of texts."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tables = {key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    name = path.relative_to(ROOT).as_posix()
+    for statement in tree.body:
+        targets = [
+            target.id for target in getattr(statement, "targets", ()) if hasattr(target, "id")
+        ]
+        if "LANGUAGE" in targets or any((name, target) in DATA for target in targets):
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and node.value in LANGUAGES and node not in tables:
+                yield f"{name}:{node.lineno}"
+
+
+def test_no_code_asks_for_a_language_by_its_name():
+    packages = [ROOT / "course_build", ROOT / "course_lib"]
+    files = [path for package in packages for path in sorted(package.rglob("*.py"))]
+    assert len(files) > 100
+    assert [place for path in files for place in codes_in_logic(path)] == []
