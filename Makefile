@@ -19,8 +19,9 @@ notebooks: ## render every notebook in every language
 test: check ## the whole proof: check, then all tests with every notebook executed
 	@$(COURSE) -m pytest -n auto --dist loadgroup $(ARGS)
 
-check: ## in seconds: notebooks fresh, twins in step, numbers pinned, code clean
+check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinned, code clean
 	@$(COURSE) build_notebooks.py --check
+	@$(COURSE) build_notebooks.py proofread
 	@$(COURSE) -m ruff check --quiet .
 	@cd reference && $(SHA256) -c SHA256SUMS
 

@@ -32,6 +32,7 @@ ENDS = "exit codes: 0 done; 1 stale, missing, different or orphaned; 2 broken"
 COMMANDS = {
     "status": ("course_build.status", "how far each translation is, and what to do next"),
     "diff": ("course_build.diff", "what changed in the text since its translation was confirmed"),
+    "proofread": ("course_build.proofreading.command", "check spelling, typography, letters"),
     "confirm": ("course_build.confirm", "after re-reading: stamp translations as up to date"),
 }
 

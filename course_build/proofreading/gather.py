@@ -1,0 +1,81 @@
+"""Everything that a reader meets, as pieces: cells, library tables, the builder's words, pages."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from course_build.code import comments, without_commands
+from course_build.language import comment_groups
+from course_build.proofreading.markdown import markdown_parts
+from course_build.proofreading.pieces import SHARED, Part, Piece, join
+from course_build.proofreading.strings import hide, localized_strings, string_parts, twin_strings
+from course_build.source import Cell, parse_source
+
+
+def source_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
+    """The pieces of one module: prose, marked comments, and strings that differ in code twins."""
+    cells = parse_source(path, text, languages)
+    pieces: list[Piece] = []
+    twins: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.kind == "markdown":
+            parts = markdown_parts(cell.text, cell.text_line)
+            place = path, cell.key, cell.lang or languages[0], "prose"
+            pieces += _joined(parts, place)
+        elif cell.lang is None:
+            pieces += _comments(cell, languages)
+        else:
+            twins.setdefault(cell.key, []).append(cell)
+    for group in twins.values():
+        pieces += _twins(group)
+    return sorted(pieces, key=lambda piece: piece.lines[0])
+
+
+def table_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
+    """The pieces of a Python file's tables {language: words}."""
+    if not any(f'"{language}"' in text for language in languages):
+        return []
+    lines = text.split("\n")
+    pieces: list[Piece] = []
+    for language, node, shared in localized_strings(ast.parse(text), languages):
+        place = path, None, language, SHARED if shared else "table"
+        pieces += _joined([string_parts(lines, node)], place)
+    return pieces
+
+
+def page_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
+    """The pieces of a Markdown page; NAME.ru.md is Russian, NAME.md the source language's."""
+    marks = [language for language in languages if path.endswith(f".{language}.md")]
+    place = path, None, marks[0] if marks else languages[0], "page"
+    return _joined(markdown_parts(text), place)
+
+
+def _joined(many: Iterable[list[Part]], place: tuple[str, str | None, str, str]) -> list[Piece]:
+    return [piece for parts in many if (piece := join(parts, place))]
+
+
+def _comments(cell: Cell, languages: Sequence[str]) -> Iterator[Piece]:
+    """The comments that are marked with a language."""
+    for group in comment_groups(cell.text, languages):
+        for comment in group:
+            yield from _one_line(cell, comment.language, comment.line, comment.words, "comment")
+
+
+def _twins(cells: Sequence[Cell]) -> Iterator[Piece]:
+    """Of code twins, the comments and strings that are not the same in all of them."""
+    codes = {cell.lang: without_commands(cell.text) for cell in cells}
+    differing = twin_strings({language: ast.parse(code) for language, code in codes.items()})
+    written = {language: comments(code) for language, code in codes.items()}
+    shared = set.intersection(*({words for *_, words in found} for found in written.values()))
+    for cell in cells:
+        lines = codes[cell.lang].split("\n")
+        for node in differing[cell.lang]:
+            parts = string_parts(lines, node, cell.text_line)
+            yield from _joined([parts], (cell.path, cell.key, cell.lang, "string"))
+        for line, _, words in written[cell.lang]:
+            if words not in shared or len(cells) == 1:
+                yield from _one_line(cell, cell.lang, line, words.lstrip("# "), "comment")
+
+
+def _one_line(cell: Cell, language: str, line: int, words: str, kind: str) -> list[Piece]:
+    part = cell.text_line + line - 1, hide(words)
+    return _joined([[part]], (cell.path, cell.key, language, kind))

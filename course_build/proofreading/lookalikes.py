@@ -1,0 +1,70 @@
+"""Letters of another script that no eye can tell from the right ones, in words, names and code."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from course_build.findings import Finding
+from course_build.proofreading.languages import LOOK_ALIKES, TABLES, script_of
+from course_build.proofreading.pieces import SHARED, Piece
+from course_build.proofreading.typography import READ
+from course_build.proofreading.words import Words
+
+RULE = "look-alike"
+LETTERS = re.compile(r"\w*[^\W\d_]\w*")
+ESCAPE = re.compile(r"\\[abfnrtv]")
+OTHER = {**LOOK_ALIKES, **{other: letter for letter, other in LOOK_ALIKES.items()}}
+
+
+def check_letters(path: str, text: str) -> Iterator[Finding]:
+    """Words, in code too, that mix the scripts of the course's languages."""
+    if text.isascii():
+        return
+    scripts = {table.script for table in TABLES.values()}
+    in_code = path.endswith(".py")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.isascii():
+            continue
+        for word in LETTERS.finditer(ESCAPE.sub("  ", line) if in_code else line):
+            found = [script_of(letter) for letter in word[0] if letter.isalpha()]
+            if len(scripts.intersection(found)) > 1:
+                rare = min(set(found), key=found.count)
+                strange = ", ".join(c for c in word[0] if c.isalpha() and script_of(c) == rare)
+                yield Finding(
+                    path, number, None, RULE,
+                    f"{word[0]!r} mixes alphabets: {rare.capitalize()} are {strange}",
+                    "type the word again in one alphabet",
+                )  # fmt: skip
+
+
+def check_words(pieces: Iterable[Piece], words: Mapping[str, Words]) -> Iterator[Finding]:
+    """Words written wholly in the other script's look-alikes, where the text's own is meant."""
+    for piece in pieces:
+        own = words.get(piece.language)
+        if own is None or piece.kind == SHARED:
+            continue
+        for word in piece.words():
+            meant = "".join(OTHER.get(letter, "") for letter in word[0])
+            if script_of(word[0][0]) == own.table.script or len(meant) < len(word[0]):
+                continue
+            if _is_meant(piece, word, meant, words, own):
+                message = f"{word[0]!r} is in the other alphabet: {piece.around(*word.span())}"
+                yield piece.finding(word.start(), RULE, message, f"type {meant!r} again")
+
+
+def _is_meant(
+    piece: Piece, word: re.Match[str], meant: str, words: Mapping[str, Words], own: Words
+) -> bool:
+    if not own.in_dictionary(meant) or script_of(meant[0]) != own.table.script:
+        return False
+    if len(meant) == 1:  # c for с: a word only between words of prose, a name in any other place
+        if word[0].isupper() or piece.kind not in READ:
+            return False
+        before, after = piece.text[: word.start()], piece.text[word.end() :]
+        return _ends(before, own) and _ends(after[::-1], own)
+    return not any(other.in_dictionary(word[0]) for other in words.values())
+
+
+def _ends(text: str, own: Words) -> bool:
+    """Say whether a text ends with a word in this language's script, then one space."""
+    letters: Sequence[str] = text[-2:]
+    return len(letters) == 2 and letters[1] in " \n" and script_of(letters[0]) == own.table.script
