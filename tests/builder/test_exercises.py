@@ -46,7 +46,7 @@ def test_the_learner_gets_the_stub_in_his_language(repo):
 
 def test_hints_are_numbered_and_folded_away(repo):
     cells = exercise()
-    repo.build(*cells[:2], hint(1), hint(2, en="More $x$.", ru="Ещё."), cells[3])
+    repo.build(*cells[:2], hint(1), hint(2, en="More $x$.", ru="Ещё $x$."), cells[3])
     assert repo.cell("root-hint-2")["cell_type"] == "markdown"
     assert repo.text("root-hint-1", "ru") == (
         "<details><summary>Подсказка 1 из 2</summary>\n\nДумайте.\n\n</details>"
@@ -210,7 +210,7 @@ def test_stub_and_solution_may_define_the_same_name_and_the_library_may_not(repo
 LEAKS = {
     "the whole solution": code("x", SOLUTION.replace("my_root(x)", "my_root(x)")),
     "its body under another name": code("x", "def other(x):\n    return x ** 0.5 + 0.0 * x"),
-    "its body in prose": prose("x", "```\n    return x ** 0.5 + 0.0 * x\n```", "```\n```"),
+    "its body in prose": prose("x", *2 * ["```\n    return x ** 0.5 + 0.0 * x\n```"]),
     "its body with other remarks": code(
         "x", "def other(x):\n\n    # why\n    return x ** 0.5 + 0.0 * x"
     ),
