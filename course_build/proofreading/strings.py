@@ -6,10 +6,11 @@ import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 
-from course_build.code_twins import BRACE_FIELD, MATHS
 from course_build.proofreading.pieces import HOLE, Part
+from course_build.strings import MATHS
 
-HIDDEN = re.compile(rf"`[^`]*`|{MATHS.pattern}|{BRACE_FIELD.pattern}")
+FIELD = r"\{(?:[A-Za-z_][\w.\[\]]*|\d+)?(?:![rsa])?(?::[^{}]*)?\}"
+HIDDEN = re.compile(rf"`[^`]*`|{MATHS.pattern}|{FIELD}")
 OPENING = {"FSTRING_START", "TSTRING_START"}
 CLOSING = {"FSTRING_END", "TSTRING_END"}
 
