@@ -18,6 +18,11 @@ import numpy as np
 from course_lib.text import localized
 
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_MACHINE_WORDS = {
+    "unknown": {"en": "unknown", "ru": "не удалось узнать"},
+    "kernel": {"en": "kernel {kernel}", "ru": "вычислительное ядро {kernel}"},
+    "threads": {"en": "threads: {threads}", "ru": "потоков: {threads}"},
+}
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ def _processor_name() -> str:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine() or "unknown"
+    return platform.processor() or platform.machine() or localized(_MACHINE_WORDS["unknown"])
 
 
 def _blas_in_words() -> str:
@@ -149,7 +154,7 @@ def _blas_in_words() -> str:
         words = [f"{built['name']} {built['version']}", *_asked_openblas()]
         told = [f"{name}={os.environ[name]}" for name in THREAD_SETTINGS if name in os.environ]
         return ", ".join(words + told)
-    return "unknown"
+    return localized(_MACHINE_WORDS["unknown"])
 
 
 def _asked_openblas() -> list[str]:
@@ -159,5 +164,8 @@ def _asked_openblas() -> list[str]:
             kernel = library.scipy_openblas_get_corename64_
             kernel.restype = ctypes.c_char_p
             threads = library.scipy_openblas_get_num_threads64_()
-            return [f"kernel {kernel().decode()}", f"{threads} threads"]
+            return [
+                localized(_MACHINE_WORDS["kernel"], kernel=kernel().decode()),
+                localized(_MACHINE_WORDS["threads"], threads=threads),
+            ]
     return []

@@ -325,7 +325,7 @@ Ours does the same for several heads: a vector of width $h \cdot d_\text{head}$ 
 
 # %% [markdown] lang="ru" key="plain-attention-ask" en="ce40b415"
 r"""
-Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ кусков, и в каждом внимание своё.
+Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ частей, и в каждой внимание своё.
 """
 
 # %% key="plain-attention"
@@ -473,7 +473,7 @@ The word *exact* in `exact_log_likelihood` is a promise. Make one token nearly i
 
 # %% [markdown] lang="ru" key="exact-ask" en="77931213"
 r"""
-Слово *exact* («точное») в имени `exact_log_likelihood` — обещание. С помощью смещения сделаем один токен почти невозможным и посмотрим, что останется от числа.
+Слово *exact* («точное») в имени `exact_log_likelihood` — обещание. С помощью смещения (bias) сделаем один токен почти невозможным и посмотрим, что останется от числа.
 """
 
 # %% key="exact-use"
@@ -881,14 +881,14 @@ r"""
 r"""
 ## 4. A model with something to say
 
-The pinned model is too small to talk. Let us train one that can, in about ten seconds. Gradients are PyTorch's business, so here is the model once more, in PyTorch's own layers: an independent witness that shares no arithmetic with the other stages.
+The pinned model is too small to talk. Let us train one that can, in about ten seconds. Gradients are PyTorch's business, so here is the model once more, a *twin* in PyTorch's own layers (`TwinAttention` in `TwinBlock` in `TorchTwin`): an independent witness that shares no arithmetic with the other stages.
 """
 
-# %% [markdown] lang="ru" key="twin-ask" en="df233604"
+# %% [markdown] lang="ru" key="twin-ask" en="8e8a91a8"
 r"""
 ## 4. Модель, которой есть что сказать
 
-Модель из эталона слишком мала, чтобы говорить. Обучим ту, что сможет, — примерно за десять секунд. Градиенты — дело PyTorch, поэтому вот та же модель ещё раз, из собственных слоёв PyTorch: независимый свидетель, у которого с остальными вариантами нет ни строки общей арифметики.
+Модель из эталона слишком мала, чтобы говорить. Обучим ту, что сможет, — примерно за десять секунд. Градиенты — дело PyTorch, поэтому вот та же модель ещё раз, *двойник* из собственных слоёв PyTorch (`TwinAttention` внутри `TwinBlock`, а тот внутри `TorchTwin`): независимый свидетель, у которого с остальными вариантами нет ни строки общей арифметики.
 """
 
 # %% key="twin-attention" role="folded"
@@ -902,12 +902,12 @@ from course_lib.decoder_lm.twin import TorchTwin
 
 # %% [markdown] lang="en" key="windows-ask"
 r"""
-`fit` is Module 3's training loop. It is fed windows of tales, each beginning where a tale begins, after `<end>`. The grammar tells us the best loss that any model can reach on average on fresh tales: the grammar's own mean surprise. We shall not ask whether the loss is small, but how close it comes to that floor.
+`fit` is Module 3's training loop, `mean_nll` its loss on texts not trained on. It is fed `tale_windows`, each beginning where a tale begins, after `<end>`. The grammar tells us the best loss that any model can reach on average on fresh tales: the grammar's own mean surprise. So we ask not whether the loss is small, but how close it comes to that floor.
 """
 
-# %% [markdown] lang="ru" key="windows-ask" en="9054cbb8"
+# %% [markdown] lang="ru" key="windows-ask" en="dbdfeaac"
 r"""
-`fit` — цикл обучения из модуля 3. Он получает окна из сказок, и каждое начинается там же, где сказка, — после `<end>`. Грамматика сообщает наименьшие потери, каких в среднем может достичь любая модель на новых сказках: среднее удивление самой грамматики. Спросим не о том, малы ли потери, а о том, насколько близко они подошли к этой нижней границе.
+`fit` — цикл обучения из модуля 3, `mean_nll` — потери на текстах, которых в обучении не было. На вход идут окна `tale_windows`, и каждое начинается там же, где сказка, — после `<end>`. Грамматика знает, ниже каких потерь на новых сказках в среднем не опустится никакая модель: это среднее удивление самой грамматики. Поэтому спросим не о том, малы ли потери, а о том, насколько близко они подошли к этой нижней границе.
 """
 
 # %% key="training-parts" role="folded"
@@ -954,7 +954,7 @@ Every batch is seen once; a smaller learning rate in the last quarter lets the w
 
 # %% [markdown] lang="ru" key="train-ask" en="7fc615d2"
 r"""
-Каждый пакет встречается один раз; в последней четверти скорость обучения меньше, и веса успокаиваются. Смещение (bias) последнего слоя остаётся нулевым: у GPT-2 его нет, а в разделе 10 мы запишем эту модель в формате GPT-2. Числа, которые появляются по ходу дела, — номера шагов.
+Каждый пакет встречается лишь однажды; в последней четверти скорость обучения меньше, чтобы веса успокоились. Смещение последнего слоя остаётся нулевым: у GPT-2 его нет, а в разделе 10 мы запишем эту модель в формате GPT-2. Числа, которые появляются по ходу дела, — номера шагов.
 """
 
 # %% key="train"
@@ -966,12 +966,12 @@ assert 0.98 * floor < loss < 1.06 * floor
 
 # %% [markdown] lang="en" key="train-say"
 r"""
-It began above $\ln 67 = 4.2$, worse than knowing nothing, and came within six per cent of the floor. From here on one dict of numbers, `params`, is *the* model, and every stage reads it. Let the typed stage speak first.
+The loss began above $\ln 67 = 4.2$, worse than knowing nothing, and came within six per cent of the floor. From here on one dict of numbers, `params`, is *the* model, and every stage reads it. Let the typed stage speak first.
 """
 
-# %% [markdown] lang="ru" key="train-say" en="615095ca"
+# %% [markdown] lang="ru" key="train-say" en="02b11b92"
 r"""
-Потери начались выше $\ln 67 = 4{,}2$, то есть хуже полного незнания, а закончились меньше чем на шесть процентов выше границы. С этого места один словарь Python с числами, `params`, и есть *модель*, и каждый вариант читает его. Первым пусть говорит вариант с типами.
+Потери начались выше $\ln 67 = 4{,}2$, то есть хуже полного незнания, а закончились меньше чем на шесть процентов выше границы. Отныне *модель* — это один словарь Python с числами, `params`, и каждый вариант читает его. Первым пусть говорит вариант с типами.
 """
 
 # %% key="speak"
@@ -1001,12 +1001,12 @@ assert 0.5 < sum(right) / len(right) < 1
 
 # %% [markdown] lang="en" key="speak-share-say"
 r"""
-A loss within a few per cent of the floor, and still a good part of the tales contain a mistake: twenty tokens in a row or more must be right, and each is drawn from the model's own, slightly wrong, distribution, after words it chose itself. Training on true prefixes never shows this.
+The loss is within a few per cent of the floor, and still a good part of the tales contain a mistake: twenty tokens or more must be right in a row, and each is drawn from the model's own, slightly wrong, distribution, after words it chose itself. Training on true prefixes never shows this.
 """
 
-# %% [markdown] lang="ru" key="speak-share-say" en="c7d47211"
+# %% [markdown] lang="ru" key="speak-share-say" en="f6789e72"
 r"""
-Потери почти у самой границы, а в заметной части сказок всё же есть ошибка: верными должны быть двадцать и больше токенов подряд, и каждое берётся из собственного, слегка неверного распределения модели — после слов, которые она выбрала сама. Обучение на истинных префиксах этого не показывает.
+Потери почти у самой границы, а ошибка есть в заметной части сказок: верными должны быть двадцать и больше токенов подряд, а каждый берётся из собственного, слегка неверного распределения модели — после слов, которые выбрала она сама. Обучение на истинных префиксах этого не покажет.
 """
 
 # %% [markdown] lang="en" key="lost-mask-ask"
@@ -1020,7 +1020,7 @@ Now train the same twin with one difference: the attention forgets to be causal.
 r"""
 ### Сломаем: потеряем маску
 
-Теперь обучим того же двойника с одним отличием: внимание забыло о причинности. Никто не жалуется. Предскажите: потери будут выше или ниже?
+Теперь обучим того же двойника с одним отличием: внимание забывает о причинности. И никаких жалоб. Предскажите: потери будут выше или ниже?
 """
 
 # %% key="lost-mask"
@@ -1045,7 +1045,7 @@ Far *below* the grammar's own surprise, where no honest model can be, and in hal
 
 # %% [markdown] lang="ru" key="lost-mask-honest-ask" en="14cbd38f"
 r"""
-Намного *ниже* удивления самой грамматики — границы, за которой честной модели не бывать, — и всего за половину шагов: модель читает ответ и списывает. При генерации ответа ей не покажут. Спросим обе модели так, как спрашивает генерация: префикс за префиксом, и за последним токеном каждый раз ничего нет.
+Намного *ниже* удивления самой грамматики, куда честной модели не попасть, — и всего за половину шагов: модель читает ответ и списывает. При генерации ответа ей не покажут. Спросим обе модели так, как спрашивает генерация: префикс за префиксом, и за последним токеном каждый раз ничего нет.
 """
 
 # %% key="lost-mask-honest"
@@ -1054,21 +1054,28 @@ def nats_by_prefixes(model: torch.nn.Module, text: list[int]) -> float:
         rows = [model(torch.tensor([text[:n]]))[0, -1].log_softmax(-1) for n in range(1, len(text))]
     return -sum(row[token].item() for row, token in zip(rows, text[1:], strict=True)) / len(rows)
 
-
+# %% lang="en" key="lost-mask-honest-use"
 for name, model in {"causal": twin, "leaky": leaky}.items():
     at_once = mean_nll(model, torch.tensor(fresh[:5]))
     asked = sum(nats_by_prefixes(model, window) for window in fresh[:5]) / 5
-    print(f"{name:7} {at_once=:.3f} {asked=:.3f}")
+    print(f"{name:10} {at_once=:.3f} {asked=:.3f}")
+    assert math.isclose(at_once, asked, rel_tol=1e-9) == (model is twin)
+
+# %% lang="ru" key="lost-mask-honest-use" en="9106a239"
+for name, model in {"причинная": twin, "с утечкой": leaky}.items():
+    at_once = mean_nll(model, torch.tensor(fresh[:5]))
+    asked = sum(nats_by_prefixes(model, window) for window in fresh[:5]) / 5
+    print(f"{name:10} {at_once=:.3f} {asked=:.3f}")
     assert math.isclose(at_once, asked, rel_tol=1e-9) == (model is twin)
 
 # %% [markdown] lang="en" key="lost-mask-say"
 r"""
-For the causal model both numbers are one number (the cell checks it): that is what makes training in parallel legitimate. For the leaky one they are two, and the one on the training curve had never looked better. A lost mask is catastrophic and silent; a floor known in advance gives it away, or the contract of causality.
+For the causal model both numbers are one number (the cell checks it): that is what makes training in parallel legitimate. For the leaky one they are two, and the one on the training curve has never looked better. A lost mask is catastrophic and silent; a floor known in advance gives it away, and so does the contract of causality.
 """
 
-# %% [markdown] lang="ru" key="lost-mask-say" en="adeaa562"
+# %% [markdown] lang="ru" key="lost-mask-say" en="3ff67fdf"
 r"""
-У причинной модели оба числа совпадают (ячейка это проверяет): это и делает параллельное обучение законным. У модели с утечкой их два, и на кривой обучения всё выглядит как никогда хорошо. Потерянная маска — ошибка катастрофическая и тихая; её выдаёт нижняя граница, известная заранее, или контракт причинности.
+У причинной модели оба числа совпадают (ячейка это проверяет) — потому параллельное обучение и законно. У модели с утечкой они разные, и то, что видно на кривой обучения, хорошо как никогда. Потерянная маска — ошибка катастрофическая и тихая; её выдаёт нижняя граница, известная заранее, а ещё — контракт причинности.
 """
 
 # %% key="causality-contract" role="folded"
@@ -1083,14 +1090,14 @@ print(expect_raises(ContractViolation, check_causality_contract, leaky, **sizes_
 r"""
 ### A model that notices
 
-A model that gives every word a probability can also be surprised: by $-\log p$ nats. Take a tale it has never seen, and the same tale with one name exchanged at the end. What should the bars show?
+A model that gives every word a probability can also be surprised: by $-\log p$ nats. Take a tale it has never seen, and the same tale with one name swapped at the end. What should the bars show?
 """
 
-# %% [markdown] lang="ru" key="surprise-ask" en="70e23fa6"
+# %% [markdown] lang="ru" key="surprise-ask" en="c1e13ddd"
 r"""
 ### Модель, которая замечает
 
-Модель, которая каждому слову даёт вероятность, умеет и удивляться: на $-\log p$ нат. Возьмём сказку, которой она не видела, и ту же сказку, где в конце подменено одно имя. Что должны показать столбцы?
+Модель, которая даёт вероятность каждому слову, умеет и удивляться: на $-\log p$ нат. Возьмём сказку, которой она не видела, и ту же сказку, где в конце подменено одно имя. Что должны показать столбцы?
 """
 
 # %% key="surprise"
@@ -1116,7 +1123,7 @@ figure = draw_surprisal(
     surprisals,
     token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
     marked=[[], [place]],
-    panel_titles=["as the grammar told it", "one name exchanged"],
+    panel_titles=["as the grammar told it", "one name swapped"],
     y_label="surprise, nats",
 )
 show_figure(
@@ -1127,7 +1134,7 @@ show_figure(
     "the same tale with another name at the end: one tall bar stands out at exactly that word.",
 )
 
-# %% lang="ru" key="surprisal-figure" en="72e18665"
+# %% lang="ru" key="surprisal-figure" en="52c700a8"
 figure = draw_surprisal(
     surprisals,
     token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
@@ -1139,18 +1146,18 @@ show_figure(
     figure,
     name="surprisal",
     alt="Удивление на каждом слове сказки, в натах, на двух панелях. Вверху сказка как есть: "
-    "герой стоит 3,3 ната, остальной выбор — один-два, последнее имя почти ничего. Внизу та же сказка с другим "
+    "герой стоит 3,3 ната, остальной выбор — один-два, последнее имя — почти ничего. Внизу та же сказка с другим "
     "именем в конце: ровно на этом слове выделяется один высокий столбец.",
 )
 
 # %% [markdown] lang="en" key="surprise-say"
 r"""
-One bar, at the exchanged name; the words around it are as expected as before. Nobody trained the model to find mistakes. The exact likelihood does it, word by word, and would do it for a line of a log or a step of a program as well. A model that had forgotten who came first would not notice.
+One bar stands out, at the swapped name; the words around it are as expected as before. Nobody trained the model to find mistakes. The exact likelihood finds them, word by word, and would do so in a line of a log or a step of a program as well. A model that had forgotten who came first would not notice.
 """
 
-# %% [markdown] lang="ru" key="surprise-say" en="06e4ef34"
+# %% [markdown] lang="ru" key="surprise-say" en="df239ec5"
 r"""
-Один столбец, на подменённом имени; слова вокруг него не удивляют. Искать ошибки модель никто не учил. Это делает точное правдоподобие, слово за словом, — и так же оно работало бы на строке журнала или на шаге программы. Модель, забывшая, кто был назван первым, ничего бы не заметила.
+Выделяется один столбец — на подменённом имени; слова вокруг него удивляют не больше прежнего. Искать ошибки модель никто не учил. Их находит точное правдоподобие, слово за словом, — и так же нашло бы в строке журнала или в шаге программы. Модель, забывшая, кто был назван первым, ничего бы не заметила.
 """
 
 # %% [markdown] lang="en" key="next-token-ask"
@@ -1187,10 +1194,10 @@ show_figure(
     name="next-token",
     alt="The nine likeliest words after the first word of a tale, all of them names, under three "
     "policies. At temperature 1 the two favourites have about a quarter and a fifth. At "
-    "temperature 0.5 they have about two fifths and a quarter. With top-p 0.8 the least likely names are crossed out.",
+    "temperature 0.5 they have about two fifths and a quarter. With top-p 0.8 the four least likely names have a cross and 0 in place of a bar.",
 )
 
-# %% lang="ru" key="next-token-figure" en="b9bd72e7"
+# %% lang="ru" key="next-token-figure" en="74195821"
 figure = draw_next_token(
     distributions,
     token_labels=[vocabulary.words[token] for token in likely],
@@ -1203,17 +1210,17 @@ show_figure(
     name="next-token",
     alt="Девять самых вероятных слов после первого слова сказки — все имена — при трёх настройках. "
     "При температуре 1 у двух любимцев около четверти и пятой части вероятности, при 0,5 — около "
-    "двух пятых и четверти. При top-p 0,8 наименее вероятные имена зачёркнуты.",
+    "двух пятых и четверти. При top-p 0,8 у четырёх наименее вероятных имён вместо полосы крестик и 0.",
 )
 
 # %% [markdown] lang="en" key="next-token-say"
 r"""
-Temperature moves all probabilities and removes nobody; top-p removes, and what is left is shared out again. A crossed-out word has probability exactly 0: it can never be drawn.
+Temperature moves all probabilities and removes no word; top-p removes, and what is left is shared out again. A word with a cross has probability exactly 0: it can never be drawn.
 """
 
-# %% [markdown] lang="ru" key="next-token-say" en="ac544cf3"
+# %% [markdown] lang="ru" key="next-token-say" en="e20d63cf"
 r"""
-Температура сдвигает все вероятности, но никого не убирает; top-p убирает, а оставшееся делится заново. У зачёркнутого слова вероятность ровно 0: выпасть оно не может никогда.
+Температура сдвигает все вероятности, но ни одного слова не убирает; top-p убирает, а вероятность заново делится между оставшимися. У слова с крестиком вероятность ровно 0: оно не выпадет никогда.
 """
 
 # %% [markdown] lang="en" key="simple-ask"
@@ -1222,16 +1229,16 @@ r"""
 
 Now let us take the waste out of generation. The idea fits in a sentence: process only the *new* tokens, and let them read stored keys and values of the old ones. New tokens may come one at a time (decoding) or many at once (prefill, or a long prompt in chunks); the code is the same.
 
-Three steps decide whether it is right. They get methods of their own: `positions`, `allowed`, `remember`.
+Three steps decide whether it is right, and each gets a method of its own: `positions`, `allowed`, `remember`. First the model, `SimpleModel`, with its attention, `attend_heads`.
 """
 
-# %% [markdown] lang="ru" key="simple-ask" en="c373065f"
+# %% [markdown] lang="ru" key="simple-ask" en="f3fa4be5"
 r"""
 ## 5. Кэш ключей и значений
 
 Теперь избавим генерацию от лишней работы. Идея умещается в одну фразу: обрабатываем только *новые* токены, а они читают сохранённые ключи и значения старых. Новые токены могут приходить по одному (пошаговое декодирование) или помногу (предзаполнение, в том числе кусками); код один и тот же.
 
-Верен ли кэш, решают три шага. У каждого свой метод: `positions`, `allowed`, `remember`.
+Верен ли кэш, решают три шага, и у каждого свой метод: `positions`, `allowed`, `remember`. Но сначала сама модель, `SimpleModel`, с её вниманием, `attend_heads`.
 """
 
 # %% key="simple-parts" role="folded"
@@ -1245,12 +1252,12 @@ from course_lib.decoder_lm.simple import SimpleModel
 
 # %% [markdown] lang="en" key="simple-model-say"
 r"""
-`run` is the model once more. All it has to know about a cache is a function: give me the new keys and values of a layer, and you get back all that may be read. Without a cache it returns just these; with one, the past comes first.
+`run` is the model once more. All it has to know about a cache is one function, `remember`: it takes the new keys and values of a layer and gives back all that may be read. Without a cache it returns just what it got; in `SimpleDecoder` it puts the past in front.
 """
 
-# %% [markdown] lang="ru" key="simple-model-say" en="191f7ded"
+# %% [markdown] lang="ru" key="simple-model-say" en="a5190db5"
 r"""
-`run` — снова вся модель. О кэше ей достаточно знать одну функцию: отдай новые ключи и значения слоя — получишь все, какие можно читать. Без кэша эта функция возвращает то, что получила; с кэшем перед новыми ключами и значениями стоят прошлые.
+`run` — снова вся модель. О кэше ей достаточно знать одну функцию, `remember`: отдай новые ключи и значения слоя — получишь все, какие можно читать. Без кэша она возвращает то, что получила; в `SimpleDecoder` ставит перед новыми прошлые.
 """
 
 # %% key="simple"
@@ -1258,12 +1265,12 @@ from course_lib.decoder_lm.simple import SimpleDecoder
 
 # %% [markdown] lang="en" key="simple-mask-ask"
 r"""
-Of the three, the mask is the one most often wrong. With $n$ tokens stored and $w$ new ones, query $i$ of the new stands at position $n+i$, so it may read keys $0 \dots n+i$. Here is the mask for four stored and three new tokens.
+Of the three, the mask is the one most often wrong. With $n$ tokens stored and $w$ new ones, new query $i$ (counted from 0) stands at position $n+i$, so it may read keys $0 \dots n+i$. Here is the mask for four stored and three new tokens.
 """
 
-# %% [markdown] lang="ru" key="simple-mask-ask" en="a2042f3e"
+# %% [markdown] lang="ru" key="simple-mask-ask" en="df9bdc7f"
 r"""
-Из трёх шагов чаще всего ошибаются в маске. Если сохранено $n$ токенов и пришло $w$ новых, то запрос $i$ среди новых стоит на позиции $n+i$ и может читать ключи $0 \dots n+i$. Вот маска для четырёх сохранённых и трёх новых токенов.
+Из этих трёх шагов чаще всего ошибаются в маске. Если сохранено $n$ токенов и пришло $w$ новых, то новый запрос $i$ (считая с 0) стоит на позиции $n+i$ и может читать ключи $0 \dots n+i$. Вот маска для четырёх сохранённых и трёх новых токенов.
 """
 
 # %% key="simple-mask-use"
@@ -1275,12 +1282,12 @@ assert (simple.allowed(3).sum(axis=1) == [5, 6, 7]).all()
 
 # %% [markdown] lang="en" key="simple-mask-say"
 r"""
-The triangle sits at the *lower right*. One new token has a row of ones: it may read all that is stored and itself, so decoding needs no mask. That is no exception to causality but a consequence: the future is not *in* the cache yet.
+The triangle sits at the *lower right*. A single new token has a row of ones: it may read all that is stored and itself, so decoding needs no mask. That is no exception to causality but a consequence of it: the future is *not yet* in the cache.
 """
 
-# %% [markdown] lang="ru" key="simple-mask-say" en="cf52ed16"
+# %% [markdown] lang="ru" key="simple-mask-say" en="125ab610"
 r"""
-Треугольник стоит *внизу справа*. У одного нового токена строка состоит из единиц: он читает всё сохранённое и себя, поэтому при пошаговом декодировании маска не нужна. Это не исключение из причинности, а её следствие: будущего в кэше *ещё нет*.
+Треугольник стоит *в правом нижнем углу*. У единственного нового токена в строке одни единицы: он читает всё сохранённое и себя, поэтому при пошаговом декодировании маска не нужна. Это не исключение из причинности, а её следствие: будущего в кэше *ещё нет*.
 """
 
 # %% key="cache-contract" role="folded"
@@ -1293,26 +1300,26 @@ check_cache_contract(
 
 # %% [markdown] lang="en" key="simple-contract-say"
 r"""
-The contract says what "the cache is right" means: equal logits for every chunking, for two prompts one after the other, up to exactly the context, and an exception beyond it. It needs no second implementation: the same model without its cache is the judge. A fault that both passes share it cannot see; section 8 looks for those.
+The contract says what "the cache is right" means: equal logits for every chunking, for two prompts one after the other, up to exactly the context, and an exception beyond it. It needs no second implementation: the same model without its cache is the judge. It cannot see a fault that both passes share; section 8 looks for those.
 """
 
-# %% [markdown] lang="ru" key="simple-contract-say" en="403e7d4b"
+# %% [markdown] lang="ru" key="simple-contract-say" en="962ac2a8"
 r"""
-Контракт определяет, что значит «кэш верен»: равные логиты при любом разбиении, для двух затравок подряд, вплоть до ровно заполненного контекста, а дальше — исключение. Вторая реализация ему не нужна: судит та же модель без кэша. Ошибку, общую для обоих проходов, он не увидит; такие ищет раздел 8.
+Контракт определяет, что значит «кэш верен»: логиты равны при любом разбиении, для двух затравок подряд и вплоть до контекста, заполненного целиком, а дальше — исключение. Вторая реализация ему не нужна: судья — та же модель без кэша. Ошибку, общую для обоих проходов, он не увидит; такие ищет раздел 8.
 """
 
 # %% [markdown] lang="en" key="ex-cache-statement"
 r"""
 ### Exercise 2 (core). Add the cache to the naive generator
 
-Back to plain lists. Write `my_cached_logits(ids, chunks)` for the pinned model, `model, d_head, n_layers = sizes` (`params` is the trained one by now): like `forward` of section 2, but chunk by chunk, each layer keeping lists of the keys and values so far. `linear`, `layer_norm`, `gelu` and `softmax` are there to be used. All logits come back, one list per token, and too long a text raises.
+Back to plain lists. Write `my_cached_logits(ids, chunks)` for the pinned model, `model, d_head, n_layers = sizes` (`params` is the trained one by now): like `forward` of section 2, but chunk by chunk, each layer keeping lists of the keys and values so far. `linear`, `layer_norm`, `gelu` and `softmax` are there to be used. All logits come back, one list per token, and a text that is too long raises an exception.
 """
 
-# %% [markdown] lang="ru" key="ex-cache-statement" en="c2da0673"
+# %% [markdown] lang="ru" key="ex-cache-statement" en="697d86d6"
 r"""
 ### Упражнение 2 (основное). Добавьте кэш к простому генератору
 
-Вернёмся к спискам. Напишите `my_cached_logits(ids, chunks)` для модели из эталона, `model, d_head, n_layers = sizes` (`params` — уже обученная): как `forward` из раздела 2, но кусок за куском, причём каждый слой хранит списки прежних ключей и значений. `linear`, `layer_norm`, `gelu` и `softmax` к вашим услугам. Возвращаются все логиты, по списку на токен; слишком длинный текст вызывает исключение.
+Вернёмся к спискам. Напишите `my_cached_logits(ids, chunks)` для модели из эталона, `model, d_head, n_layers = sizes` (`params` — уже обученная): как `forward` из раздела 2, но кусок за куском, причём каждый слой хранит списки прежних ключей и значений. `linear`, `layer_norm`, `gelu` и `softmax` к вашим услугам. Верните все логиты, по списку на токен; на слишком длинный текст отвечайте исключением.
 """
 
 # %% key="ex-cache" role="stub" exercise="cache"
@@ -1328,22 +1335,22 @@ check_cache_contract(
 
 # %% [markdown] lang="en" key="ex-cache-hint-1" role="hint" exercise="cache"
 r"""
-Keep `past = [([], []) for _ in model["blocks"]]`. A chunk's token number `t` in the whole text stands at position `t`; count tokens over all chunks, never from zero again.
+Keep `past = [([], []) for _ in model["blocks"]]`. Token number `t` of the whole text stands at position `t`: count tokens across all chunks, never from zero again.
 """
 
-# %% [markdown] lang="ru" key="ex-cache-hint-1" en="f5ed6508" role="hint" exercise="cache"
+# %% [markdown] lang="ru" key="ex-cache-hint-1" en="6317fe0d" role="hint" exercise="cache"
 r"""
-Заведите `past = [([], []) for _ in model["blocks"]]`. Токен, который стоит в тексте под номером `t`, имеет позицию `t`: считайте токены сквозь все куски, не начиная заново с нуля.
+Заведите `past = [([], []) for _ in model["blocks"]]`. Токен номер `t` во всём тексте стоит на позиции `t`: ведите счёт сквозь все куски, не начиная снова с нуля.
 """
 
 # %% [markdown] lang="en" key="ex-cache-hint-2" role="hint" exercise="cache"
 r"""
-The shortest right way treats every chunk as single tokens: for one token, append its key and value to the lists of the layer, then attend over all of them. No mask is needed, whatever the chunk.
+The shortest right way treats every chunk as single tokens: for each token, append its key and value to the lists of the layer, then attend over all of them. Then no mask is needed, whatever the chunk.
 """
 
-# %% [markdown] lang="ru" key="ex-cache-hint-2" en="0e148020" role="hint" exercise="cache"
+# %% [markdown] lang="ru" key="ex-cache-hint-2" en="7864d749" role="hint" exercise="cache"
 r"""
-Самый короткий верный путь — обрабатывать и куски по одному токену: дописать ключ и значение токена к спискам слоя, затем применить внимание ко всему, что в них есть. Маска не нужна при любом куске.
+Самый короткий верный путь — и куски обрабатывать по одному токену: дописать его ключ и значение к спискам слоя, затем применить внимание ко всему, что в них накопилось. Тогда маска не нужна, какими бы ни были куски.
 """
 
 # %% [markdown] lang="en" key="ex-cache-hint-3" role="hint" exercise="cache"
@@ -1393,14 +1400,14 @@ def my_cached_logits(ids, chunks):
 r"""
 ## 6. A gallery of cache bugs
 
-A cache can be wrong in ways that no crash reveals. Six of them keep coming back in public reports; here each is a few lines of `SimpleDecoder` changed, on the model you trained.
+A cache can be wrong in ways that no crash reveals. Six of them keep coming back in public bug reports; here each is a few changed lines of `SimpleDecoder`, running the model you trained.
 """
 
-# %% [markdown] lang="ru" key="bugs-ask" en="280ef1d6"
+# %% [markdown] lang="ru" key="bugs-ask" en="9cf86b70"
 r"""
 ## 6. Кунсткамера ошибок кэша
 
-Кэш может быть неверным так, что никакой сбой этого не выдаст. Шесть таких ошибок снова и снова встречаются в публичных отчётах; здесь каждая — это несколько изменённых строк `SimpleDecoder` поверх обученной вами модели.
+Кэш может ошибаться так, что никакой сбой этого не выдаст. Шесть таких ошибок снова и снова всплывают в открытых сообщениях об ошибках; здесь каждая — несколько изменённых строк `SimpleDecoder`, а модель — та, которую вы обучили.
 """
 
 # %% key="bugs-masks"
@@ -1416,7 +1423,7 @@ from course_lib.cache_bugs import OneTokenReadsTheBuffer
 r"""
 | bug | what is wrong |
 |---|---|
-| `mask_top_left` | the triangle of a chunk starts at the first key of all |
+| `mask_top_left` | the triangle of a chunk starts at the very first key |
 | `no_mask_in_later_chunks` | a chunk with a past reads its own future |
 | `positions_restart` | positions are counted from the chunk's beginning |
 | `cache_not_reset` | the second prompt goes on where the first ended |
@@ -1424,7 +1431,7 @@ r"""
 | `one_token_reads_the_buffer` | empty places of the buffer are read as keys |
 """
 
-# %% [markdown] lang="ru" key="bugs-table" en="7d4c7d6f"
+# %% [markdown] lang="ru" key="bugs-table" en="75256fd3"
 r"""
 | ошибка | что не так |
 |---|---|
@@ -1441,13 +1448,17 @@ r"""
 ### Exercise 3 (warm-up). Predict before you run
 
 The test people write first: one prompt through the cache, a continuation, and the text compared with the one without a cache. Which bugs will pass it? Write `True` or `False` for each.
+
+`everyday_tests` (folded) calls it `same_text`, and beside it compares logits with the full pass: in one chunk (`one_chunk`), in two (`two_chunks`), token by token (`single_tokens`), half and then token by token (`prefill_then_steps`), after another prompt (`second_prompt`). `finite` only asks whether they are finite.
 """
 
-# %% [markdown] lang="ru" key="ex-gallery-statement" en="8d04fddc"
+# %% [markdown] lang="ru" key="ex-gallery-statement" en="b7b9cacd"
 r"""
 ### Упражнение 3 (разминка). Сначала предскажите
 
-Проверка, которую пишут первой: одна затравка через кэш, продолжение — и текст сравнивается с тем, что получился без кэша. Какие ошибки её пройдут? Впишите для каждой `True` или `False`.
+Проверка, которую пишут первой: одна затравка через кэш, продолжение — и текст сравнивают с тем, что вышел без кэша. Какие ошибки её пройдут? Впишите для каждой `True` или `False`.
+
+В свёрнутой `everyday_tests` она зовётся `same_text`, а рядом логиты сравниваются с полным проходом: одним куском (`one_chunk`), двумя (`two_chunks`), по токену (`single_tokens`), сначала половина, потом по токену (`prefill_then_steps`), после другой затравки (`second_prompt`). `finite` спрашивает лишь, конечны ли они.
 """
 
 # %% key="ex-gallery" role="stub" exercise="gallery"
@@ -1489,7 +1500,7 @@ In this test the prompt is one chunk and everything after it comes token by toke
 
 # %% [markdown] lang="ru" key="ex-gallery-hint-1" en="a36fb18e" role="hint" exercise="gallery"
 r"""
-В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие из ошибок не касаются ни того ни другого? И всегда ли задетый логит меняет победителя?
+В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие ошибки не задевают ни того, ни другого? И всегда ли задетый логит меняет победителя?
 """
 
 # %% key="ex-gallery-solution" role="solution" exercise="gallery"
@@ -1504,12 +1515,12 @@ my_prediction = {
 
 # %% [markdown] lang="en" key="bugs-say"
 r"""
-Each line lists the everyday tests that the bug *passes*; the last one counts how many bugs each test catches. Finite logits and a prompt in one chunk catch none. The comparison of texts catches half: an error too small to change the winner leaves the text alone. No single test catches more than three of the six, and three bugs are seen by one test only.
+Each line lists the tests that the bug *passes*; the last line counts how many bugs each test catches. Finite logits and a prompt in one chunk catch none. The comparison of texts catches half: an error too small to change the winner leaves the text alone. No single test catches more than three of the six, and three bugs are seen by one test only.
 """
 
-# %% [markdown] lang="ru" key="bugs-say" en="a453f761"
+# %% [markdown] lang="ru" key="bugs-say" en="47f569d7"
 r"""
-В каждой строке — обычные проверки, которые ошибка *проходит*; последняя считает, сколько ошибок ловит каждая проверка. Конечные логиты и затравка одним куском не ловят ни одной. Сравнение текстов ловит половину: ошибка, слишком малая, чтобы сменить победителя, текста не меняет. Ни одна проверка не ловит больше трёх из шести, а три ошибки видны лишь одной проверке каждая.
+В каждой строке — проверки, которые ошибка *проходит*; последняя строка показывает, сколько ошибок ловит каждая проверка. Конечность логитов и затравка одним куском не ловят ни одной. Сравнение текстов ловит половину: если ошибка мала и победитель прежний, текст тот же. Ни одна проверка не ловит больше трёх из шести, а три ошибки заметны каждая лишь одной проверке.
 """
 
 # %% key="bugs-contract"
@@ -1528,7 +1539,7 @@ Now the contract, which compares logits, chunking by chunking, prompt after prom
 
 # %% [markdown] lang="ru" key="bugs-contract-say" en="5d177959"
 r"""
-А вот контракт, который сравнивает логиты при разных разбиениях и для затравок подряд. Он отвергает все шесть и пять называет однозначно; обрезанное окно от иной формулы для длинных текстов снаружи не отличить — так он и говорит.
+А вот контракт: он сравнивает логиты, разбиение за разбиением, затравку за затравкой. Он отвергает все шесть и пять называет однозначно; обрезанное окно снаружи не отличить от другой формулы для длинных текстов — так он и говорит.
 """
 
 # %% [markdown] lang="en" key="ex-fix-statement"
@@ -1542,7 +1553,7 @@ Somebody replaced the growing arrays by one slab, as section 7 will do, and made
 r"""
 ### Упражнение 4 (основное). Три ошибки, и в помощь только контракт
 
-Кто-то заменил растущие массивы одним заранее выделенным, как сделает и раздел 7, и допустил три ошибки, по одной в каждом методе. Не ищите их чтением: запустите проверку, поверьте тому, что она измерила, исправьте и запустите снова.
+Кто-то заменил растущие массивы одним, выделенным заранее (так поступит и раздел 7), и допустил три ошибки, по одной в каждом методе. Не вычитывайте их: запустите проверку, поверьте тому, что она измерила, исправьте и запустите снова.
 """
 
 # %% key="ex-fix" role="stub" exercise="fix"
@@ -1580,32 +1591,32 @@ check_cache_contract(
 
 # %% [markdown] lang="en" key="ex-fix-hint-1" role="hint" exercise="fix"
 r"""
-First refusal: the contract calls the decoder again and again, and three tokens were to be read when "15 tokens read" stood before them. If each prompt starts a new text, which line should say so, and does it run for the second prompt? (The named mistake may be a neighbour's while the other two bugs are there: believe the measured line.)
+First refusal: the report says "15 tokens read and 3 new ones do not fit", although every prompt starts a new text. Which line should see to that, and does it run for the second prompt? (While the other two bugs are there, the report may name a neighbour of your mistake: believe what was measured.)
 """
 
-# %% [markdown] lang="ru" key="ex-fix-hint-1" en="2865e498" role="hint" exercise="fix"
+# %% [markdown] lang="ru" key="ex-fix-hint-1" en="dff2925c" role="hint" exercise="fix"
 r"""
-Первый отказ: контракт вызывает декодировщик снова и снова, и прочитать предстояло три токена, а перед ними уже «15 tokens read». Если каждая затравка начинает новый текст, какая строка должна это обеспечить и выполняется ли она для второй затравки? (Пока есть две другие ошибки, названа может быть соседняя: верьте строке «измерено».)
+Первый отказ: в отчёте сказано «15 tokens read and 3 new ones do not fit» — пятнадцать токенов прочитано, три новых не помещаются, — хотя каждая затравка начинает новый текст. Какая строка должна об этом позаботиться и выполняется ли она для второй затравки? (Пока в коде есть две другие ошибки, отчёт может назвать не вашу, а соседнюю: верьте тому, что измерено.)
 """
 
 # %% [markdown] lang="en" key="ex-fix-hint-2" role="hint" exercise="fix"
 r"""
-Second: chunks `[1, 2]` fail, one chunk does not. Run `slab_decoder.begin()`, `slab_decoder.extend([5])`, then print `slab_decoder.allowed(2)`: the first of the two new tokens must read the old one and itself. The triangle's offset is the number of tokens *stored*, not the width of the slab.
+Second: chunks `[1, 2]` fail, one chunk does not. Run `slab_decoder.begin()`, `slab_decoder.extend([5])`, then print `slab_decoder.allowed(2)`: the first of the two new tokens must read the old one and itself. The offset of the triangle is the number of tokens *stored*.
 """
 
-# %% [markdown] lang="ru" key="ex-fix-hint-2" en="009dd11a" role="hint" exercise="fix"
+# %% [markdown] lang="ru" key="ex-fix-hint-2" en="3245a7b1" role="hint" exercise="fix"
 r"""
-Второй: куски `[1, 2]` дают ошибку, один кусок — нет. Выполните `slab_decoder.begin()`, `slab_decoder.extend([5])` и напечатайте `slab_decoder.allowed(2)`: первый из двух новых токенов должен читать старый и себя. Сдвиг треугольника — число *сохранённых* токенов, а не ширина массива.
+Второй: куски `[1, 2]` дают ошибку, один кусок — нет. Выполните `slab_decoder.begin()`, `slab_decoder.extend([5])` и напечатайте `slab_decoder.allowed(2)`: первый из двух новых токенов должен читать старый и себя. Сдвиг треугольника — число *сохранённых* токенов.
 """
 
 # %% [markdown] lang="en" key="ex-fix-hint-3" role="hint" exercise="fix"
 r"""
-Third: only the last row of an exactly full context is wrong. The slab has 16 places, numbered from 0; a chunk that ends in place 15 has `end` = 16. Is there room for it?
+Third: only the last row of an exactly full context is wrong. The slab has 16 places, numbered from 0; a chunk that ends in place 15 has `end` = 16. Is there room for it, and what does the method do then?
 """
 
-# %% [markdown] lang="ru" key="ex-fix-hint-3" en="44e1529c" role="hint" exercise="fix"
+# %% [markdown] lang="ru" key="ex-fix-hint-3" en="96146038" role="hint" exercise="fix"
 r"""
-Третий: неверна только последняя строка ровно заполненного контекста. В массиве 16 мест, нумерация с нуля; у куска, который кончается на месте 15, `end` равен 16. Хватает ли ему места?
+Третий: неверна только последняя строка ровно заполненного контекста. В массиве 16 мест, нумерация с нуля; у куска, который кончается на месте 15, `end` равен 16. Хватает ли ему места и что в этом случае делает метод?
 """
 
 # %% key="ex-fix-solution" role="solution" exercise="fix"
@@ -1628,26 +1639,26 @@ class SlabDecoder(SimpleDecoder):
 
 # %% [markdown] lang="en" key="ex-fix-say"
 r"""
-Three clauses, three places: what came before, what a chunk may read, what a full context keeps. A test of one short prompt, token by token, would have passed all three.
+Three clauses, three places: what came before, what a chunk may read, what a full context keeps. One short prompt, token by token, would have caught none of them.
 """
 
-# %% [markdown] lang="ru" key="ex-fix-say" en="bf572cae"
+# %% [markdown] lang="ru" key="ex-fix-say" en="ff360803"
 r"""
-Три пункта, три места: что было раньше, что может читать кусок, что хранит полный контекст. Проверка на одной короткой затравке, по одному токену, пропустила бы все три ошибки.
+Три пункта, три места: что было раньше, что может читать кусок, что хранит полный контекст. Одна короткая затравка, токен за токеном, не поймала бы ни одной из трёх ошибок.
 """
 
 # %% [markdown] lang="en" key="fast-ask"
 r"""
 ## 7. Stage three: fast
 
-The third telling does what the second does, in float32, and wastes nothing. What takes the time? For one new token every weight is fetched from memory and used once, so the arithmetic is a trifle, and everything that is *not* fetching weights is waste: allocating, copying, starting many small operations, computing in twice the width.
+The third telling does what the second does, in float32, and wastes nothing. What takes the time? For one new token every weight is fetched from memory and used once, so the arithmetic is a trifle, and everything that is *not* fetching weights is waste: allocating, copying, starting many small operations, computing in twice the width. First the memory, `KvCache`.
 """
 
-# %% [markdown] lang="ru" key="fast-ask" en="6def9c3d"
+# %% [markdown] lang="ru" key="fast-ask" en="bd868a0c"
 r"""
 ## 7. Третий вариант: быстро
 
-Третий вариант делает то же, что второй, но в float32 и ничего не тратит зря. На что уходит время? Ради одного нового токена каждый вес читается из памяти и используется один раз, так что сама арифметика — мелочь, а всё, что *не* чтение весов, — потери: выделение памяти, копирование, множество мелких операций, вычисления с удвоенной разрядностью.
+Третий вариант делает то же, что второй, но в float32 и ничего не тратя зря. На что уходит время? Ради одного нового токена каждый вес читается из памяти и идёт в дело один раз, так что сама арифметика — мелочь, а всё, что *не* чтение весов, — пустая трата: выделение памяти, копирование, запуск множества мелких операций, вычисления с удвоенной разрядностью. Начнём с памяти, `KvCache`.
 """
 
 # %% key="kv-cache"
@@ -1664,11 +1675,15 @@ print(expect_raises(RuntimeError, slab.advance, 3))
 # %% [markdown] lang="en" key="kv-cache-say"
 r"""
 One slab, allocated once; what `append` returns are *views* of the whole history, and nothing is copied. All layers write at the same place and only `advance` moves it, once per step. Writing a layer twice, or advancing while one is missing, is an error at once and not a slightly wrong text later.
+
+The attention that reads these views, `cached_attention`, writes its weights over its scores (`softmax_in_place`) and masks only the part that has a future.
 """
 
-# %% [markdown] lang="ru" key="kv-cache-say" en="07c834e5"
+# %% [markdown] lang="ru" key="kv-cache-say" en="45142835"
 r"""
-Память выделяется один раз; `append` возвращает *представления* (view) всей истории, и ничего не копируется. Все слои пишут с одной и той же позиции, и сдвигает её только `advance`, один раз за шаг. Дважды записать слой или сдвинуться, когда одного слоя не хватает, — ошибка сразу, а не чуть неверный текст потом.
+Память выделяется один раз; `append` возвращает *представления* (view) всей истории, и ничего не копируется. Все слои пишут с одной и той же позиции, и сдвигает её только `advance`, один раз за шаг. Дважды записать слой или сдвинуться, когда одного слоя не хватает, — это ошибка сразу, а не чуть неверный текст потом.
+
+Внимание, которое читает эти представления, — `cached_attention`: веса оно пишет поверх оценок (`softmax_in_place`), а маской закрывает только ту часть, у которой есть будущее.
 """
 
 # %% key="softmax-in-place"
@@ -1687,12 +1702,12 @@ assert np.allclose(np.concatenate(pieces, axis=2), whole, atol=1e-6)
 
 # %% [markdown] lang="en" key="cached-attention-say"
 r"""
-Five queries at once, with the mask, give what five single queries give without any. One new query needs no mask because of what is *in* the cache; several need it, and get it.
+Five queries at once, with the mask, give what five single queries give without any. One new query needs no mask because of what is *in* the cache; several need it, and get it. And the queries, keys and values themselves? `fused_qkv_decode` makes all three in one go.
 """
 
-# %% [markdown] lang="ru" key="cached-attention-say" en="803434cd"
+# %% [markdown] lang="ru" key="cached-attention-say" en="104a433f"
 r"""
-Пять запросов сразу, с маской, дают то же, что пять одиночных без всякой маски. Одному новому запросу маска не нужна благодаря тому, что *лежит* в кэше; нескольким нужна, и они её получают.
+Пять запросов сразу, с маской, дают то же, что пять одиночных без всякой маски. Одному новому запросу маска не нужна благодаря тому, что *лежит* в кэше; нескольким нужна, и они её получают. А откуда берутся сами запросы, ключи и значения? `fused_qkv_decode` вычисляет все три разом.
 """
 
 # %% key="fused-qkv"
@@ -1708,12 +1723,12 @@ print([part.shape for part in fused])
 
 # %% [markdown] lang="en" key="fused-say"
 r"""
-Query, key and value are three products with the same vector; with the matrices side by side they are one product, one start instead of three. (The decoder below packs its weights so, with the bias as one more row.) Is such a trick worth its line? We measure: the candidates run in turn, and what counts is the ratio (the times are seconds).
+Query, key and value are three products with the same vector; with the matrices side by side they are one product, one start instead of three. (The decoder below packs its weights so, with the bias as one more row.) Is such a trick worth its line? We measure with `alternate`: the candidates run in turn, and what counts is the ratio (the times are seconds).
 """
 
-# %% [markdown] lang="ru" key="fused-say" en="ad9d78e7"
+# %% [markdown] lang="ru" key="fused-say" en="ce6b3d74"
 r"""
-Запрос, ключ и значение — это три произведения с одним и тем же вектором; если поставить матрицы рядом, произведение одно: один запуск вместо трёх. (Так упакованы веса и в декодировщике ниже, а смещение — ещё одна строка матрицы.) Стоит ли такой приём лишней строки кода? Измерим: кандидаты работают по очереди, важно только отношение времён (сами времена в секундах).
+Запрос, ключ и значение — это три произведения с одним и тем же вектором; если поставить матрицы рядом, произведение одно: один запуск вместо трёх. (Так упакованы веса и в декодировщике ниже, а смещение — ещё одна строка матрицы.) Стоит ли такой приём лишней строки кода? Измерим с помощью `alternate`: кандидаты работают по очереди, а важно только отношение времён (сами времена — в секундах).
 """
 
 # %% key="measured" role="folded"
@@ -1732,7 +1747,7 @@ x64, joined64, out64 = x32.astype(float), joined.astype(float), np.empty((1, 3 *
 thirds = [np.empty((1, wide), np.float32) for _ in range(3)]
 history, new_row = np.ones((12, 1000, 64), np.float32), np.ones((12, 1, 64), np.float32)
 
-# %% key="tricks"
+# %% lang="en" key="tricks"
 candidates = {
     "one product, x @ W": lambda: np.matmul(x32, joined, out=out),
     "three products": lambda: [np.matmul(x32, w, out=o) for w, o in zip(apart, thirds)],
@@ -1746,16 +1761,36 @@ print(describe_machine())
 timed, first = alternate(candidates, repeats=15), "one product, x @ W"
 for name, seconds in timed.items():
     first = "write one row" if "row" in name else first
-    print(f"{name:20} {seconds.median / timed[first].median:6.2f}  ", seconds)
+    print(f"{name:24} {seconds.median / timed[first].median:6.2f}  ", seconds)
+
+# %% lang="ru" key="tricks" en="d612282c"
+candidates = {
+    "одно произведение, x @ W": lambda: np.matmul(x32, joined, out=out),
+    "три произведения": lambda: [np.matmul(x32, w, out=o) for w, o in zip(apart, thirds)],
+    "матрица по столбцам": lambda: np.matmul(x32, column_major, out=out),
+    "einsum": lambda: np.einsum("bi,ij->bj", x32, joined, out=out),
+    "float64": lambda: np.matmul(x64, joined64, out=out64),
+    "запись одной строки": lambda: np.copyto(history[:, -1:], new_row),
+    "сцепление истории": lambda: np.concatenate([history, new_row], axis=1),
+}
+print(describe_machine())
+timed, first = alternate(candidates, repeats=15), "одно произведение, x @ W"
+for name, seconds in timed.items():
+    first = "запись одной строки" if "запись" in name else first
+    print(f"{name:24} {seconds.median / timed[first].median:6.2f}  ", seconds)
 
 # %% [markdown] lang="en" key="tricks-say"
 r"""
-The first column is a ratio: the products against the first of them, joining against writing one row. Read it for *your* machine. float64 moves twice the bytes; joining copies the whole history for the sake of one row; `einsum` may miss the fast product. The orientation of a matrix can matter most of all, or not at all, depending on the library that NumPy was built with.
+The first column is a ratio: the products against the first of them, joining against writing one row. Read it for *your* machine. float64 moves twice the bytes; joining copies the whole history for the sake of one row; `einsum` may miss the fast product. How a matrix lies in memory can matter most of all, or not at all, depending on the library that NumPy was built with.
+
+What else can be spared? Look at `Norm` and `scaled_gelu_in_place`.
 """
 
-# %% [markdown] lang="ru" key="tricks-say" en="59441472"
+# %% [markdown] lang="ru" key="tricks-say" en="f60bbdd5"
 r"""
-Первый столбец — отношение: произведения сравниваются с первым из них, сцепление — с записью одной строки. Читайте его для *своего* компьютера. float64 перемещает вдвое больше байтов; сцепление копирует всю историю ради одной строки; `einsum` может не попасть на быстрое произведение. Расположение матрицы в памяти может значить больше всего или ничего — зависит от библиотеки, с которой собран NumPy.
+Первый столбец — отношение: произведения сравниваются с первым из них, сцепление — с записью одной строки. Смотрите, что вышло на *вашем* компьютере. float64 перемещает вдвое больше байтов; сцепление копирует всю историю ради одной строки; `einsum` может пройти мимо быстрого произведения. Расположение матрицы в памяти иногда важнее всего, а иногда не значит ничего — смотря с какой библиотекой собран NumPy.
+
+На чём ещё можно сберечь? Посмотрите на `Norm` и `scaled_gelu_in_place`.
 """
 
 # %% key="fast-norm"
@@ -1766,12 +1801,12 @@ from course_lib.decoder_lm.fast_pass import scaled_gelu_in_place
 
 # %% [markdown] lang="en" key="fast-norm-say"
 r"""
-The same norm and the same GELU, written so that nothing is allocated: each line fills a buffer that was there before. What is missing has moved into the matrices when the model was packed. Is it really the same function?
+The same norm and the same GELU, written so that nothing is allocated: each line fills a buffer that was there before. What is missing moved into the matrices when the model was packed. Are they really the same functions?
 """
 
-# %% [markdown] lang="ru" key="fast-norm-say" en="60b05ac4"
+# %% [markdown] lang="ru" key="fast-norm-say" en="a15203f9"
 r"""
-Те же нормализация и GELU, но без выделения памяти: каждая строка заполняет буфер, который уже был. Чего не хватает, то при упаковке модели перешло в матрицы. Действительно ли это та же функция?
+Те же нормализация и GELU, но память не выделяется: каждая строка кода заполняет буфер, который уже был. Чего не хватает, то при упаковке модели перешло в матрицы. Действительно ли это те же функции?
 """
 
 # %% key="fast-norm-use"
@@ -1791,24 +1826,28 @@ print(f"{scale=:.4f}")
 r"""
 | what is not done in a step | because |
 |---|---|
-| subtract the mean, multiply by gain, add bias | all that is added to the stream is centred, the rest is in the next matrix |
-| divide scores by $\sqrt{d_\text{head}}$ | the queries' matrix was divided |
+| subtract the mean, multiply by the gain, add the bias | all that is added to the stream is centred, the rest is in the next matrix |
+| divide scores by $\sqrt{d_\text{head}}$ | the queries' matrix was divided by it |
 | multiply inside GELU | two factors are in the matrices around it |
 | add biases | a column of ones meets the bias as a row |
 | repack weights | one text: whole matrices; several: blocks that fit a core's cache |
 | wait for one core | heads and columns are shared among threads |
+
+`FastDecoder` is all of this together; the model, its `prefill`, the sampler and the loop over a batch are folded.
 """
 
-# %% [markdown] lang="ru" key="tricks-table" en="6ad5d609"
+# %% [markdown] lang="ru" key="tricks-table" en="6ba64abb"
 r"""
 | чего шаг не делает | почему |
 |---|---|
-| не вычитает среднее, не умножает, не прибавляет смещение | всё, что входит в поток, центрировано, остальное — в следующей матрице |
-| не делит оценки на $\sqrt{d_\text{head}}$ | поделена матрица запросов |
+| не вычитает среднее, не умножает на множитель, не прибавляет смещение | всё, что прибавляется к потоку, центрировано, остальное — в следующей матрице |
+| не делит оценки на $\sqrt{d_\text{head}}$ | на него уже поделена матрица запросов |
 | не умножает внутри GELU | два множителя внесены в матрицы вокруг |
 | не прибавляет смещения | столбец единиц встречает смещение как строку матрицы |
-| не переупаковывает веса | один текст — целые матрицы, несколько — блоки по размеру кэша ядра |
-| не ждёт одного ядра | головы и столбцы поделены между потоками |
+| не переупаковывает веса | для одного текста — целые матрицы, для нескольких — блоки, которые помещаются в кэш ядра |
+| не ждёт одного ядра процессора | головы и столбцы поделены между потоками |
+
+Всё это вместе — `FastDecoder`; сама модель, её `prefill`, сэмплер и цикл по пакету свёрнуты.
 """
 
 # %% key="fast-rest" role="folded"
@@ -1830,14 +1869,14 @@ assert np.abs(fast.full_logits(text) - before).max() < 1e-4
 r"""
 ### A batch of unequal texts, streaming
 
-Decoding fetches every weight for one token, so let it fetch them for several texts at once. Their prompts differ in length, they end at different times, and each row must be what it would have been alone. The generator hands out each token as soon as it exists.
+Decoding fetches every weight for one token, so let it fetch them for several texts at once. Their prompts differ in length, they end at different times, and each row must be what it would have been alone. `generate` hands out each step's tokens as soon as they exist.
 """
 
-# %% [markdown] lang="ru" key="fast-batch-ask" en="d78cc0f2"
+# %% [markdown] lang="ru" key="fast-batch-ask" en="cfab9bf1"
 r"""
 ### Пакет неравных текстов, потоком
 
-Пошаговое декодирование читает каждый вес ради одного токена — пусть читает сразу для нескольких текстов. Затравки разной длины, кончаются тексты в разное время, и каждая строка обязана быть такой, какой была бы в одиночку. Генератор отдаёт каждый токен, как только тот готов.
+Пошаговое декодирование читает каждый вес ради одного токена — пусть читает сразу для нескольких текстов. Затравки разной длины, кончаются тексты в разное время, и каждая строка обязана быть такой, какой была бы в одиночку. `generate` отдаёт токены каждого шага, как только они готовы.
 """
 
 # %% key="fast-stream"
@@ -1871,22 +1910,22 @@ check_batching_contract(
 
 # %% [markdown] lang="en" key="fast-contracts-say"
 r"""
-Greedily, each row said and ended as it does alone. The contract holds the logits to it too: lengths from one token to the full context, equal and unequal, whatever the neighbours. Batching is where padding, positions and stop reasons go wrong together, and where nobody reads all the texts.
+Under greedy decoding each row said what it says alone, and stopped for the same reason. The contract asks the same of the logits: lengths from one token to the full context, equal and unequal, whatever the neighbours. Batching is where padding, positions and stop reasons go wrong together, and where nobody reads all the texts.
 """
 
-# %% [markdown] lang="ru" key="fast-contracts-say" en="d8c094ed"
+# %% [markdown] lang="ru" key="fast-contracts-say" en="f47f489e"
 r"""
-При жадном выборе каждая строка сказала то же и кончилась так же, как в одиночку. Контракт сверяет и логиты: длины от одного токена до полного контекста, равные и неравные, с любыми соседями. Именно в пакетах вместе ломаются дополнение, позиции и причины остановки, и именно там никто не перечитывает все тексты.
+При жадном декодировании каждая строка сказала то же, что в одиночку, и остановилась по той же причине. Контракт требует того же от логитов: длины от одного токена до полного контекста, равные и неравные, с любыми соседями. Дополнение, позиции и причины остановки ломаются разом именно в пакетах, и как раз там никто не перечитывает все тексты.
 """
 
 # %% [markdown] lang="en" key="ex-nucleus-statement"
 r"""
 ### Exercise 5 (core). Top-p for a batch
 
-Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never come, not even when that number is exactly 0.
+Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never be drawn, not even when that number is exactly 0.
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-statement" en="38eb99cd"
+# %% [markdown] lang="ru" key="ex-nucleus-statement" en="91ff53d2"
 r"""
 ### Упражнение 5 (основное). Top-p для пакета
 
@@ -1912,7 +1951,7 @@ r"""
 
 # %% [markdown] lang="ru" key="ex-nucleus-hint-1" en="6fa5d88c" role="hint" exercise="nucleus"
 r"""
-`np.argsort(-row, kind="stable")` даёт именно этот порядок. После top-k возьмите softmax по оставшимся и только потом накопленную сумму для top-p.
+`np.argsort(-row, kind="stable")` даёт именно этот порядок. После top-k возьмите softmax по оставшимся и только потом — накопленную сумму для top-p.
 """
 
 # %% [markdown] lang="en" key="ex-nucleus-hint-2" role="hint" exercise="nucleus"
@@ -1922,7 +1961,7 @@ To draw: multiply the random number by the *last* cumulative sum (it may be 0.99
 
 # %% [markdown] lang="ru" key="ex-nucleus-hint-2" en="b8a4456d" role="hint" exercise="nucleus"
 r"""
-Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0,9999999) и возьмите первое место, где сумма строго больше: `np.searchsorted(mass, u, side="right")`.
+Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0,9999999) и возьмите первое место, где сумма строго больше него: `np.searchsorted(mass, u, side="right")`.
 """
 
 # %% key="ex-nucleus-solution" role="solution" exercise="nucleus"
@@ -1952,18 +1991,18 @@ With the readable cache and the PyTorch twin as witnesses, five programs now cla
 
 $$\text{full pass} \;=\; \text{prefill} + \text{decode} \;=\; \text{any chunking}.$$
 
-In float64 the difference may be $10^{-10}$, in float32 $10^{-4}$. The text fills the context exactly; the judge is the loop.
+In float64 the difference may reach $10^{-10}$, in float32 $10^{-4}$. The text fills the context exactly; the judge is the first telling, in loops.
 """
 
-# %% [markdown] lang="ru" key="theorem-ask" en="64815115"
+# %% [markdown] lang="ru" key="theorem-ask" en="5a37a442"
 r"""
 ## 8. Исполняемая теорема о равенстве
 
-Вместе со свидетелями — понятным кэшем и двойником на PyTorch — уже пять программ утверждают, что они одна модель. Утверждение касается каждого логита:
+Вместе со свидетелями — понятным кэшем и двойником на PyTorch — уже пять программ утверждают, что они — одна и та же модель. Утверждение касается каждого логита:
 
 $$\text{полный проход} \;=\; \text{предзаполнение} + \text{пошаговое декодирование} \;=\; \text{любое разбиение}.$$
 
-В float64 разность может быть до $10^{-10}$, в float32 — до $10^{-4}$. Текст заполняет контекст целиком; судья — циклы.
+В float64 разность может доходить до $10^{-10}$, в float32 — до $10^{-4}$. Текст заполняет контекст целиком; судья — первый вариант, на циклах.
 """
 
 # %% key="theorem-cut"
@@ -2002,12 +2041,12 @@ def by_twin(ids, chunks):
 
 # %% [markdown] lang="en" key="theorem-read"
 r"""
-Prompts are prefilled, single tokens decoded, other chunks extended: by each stage in its own way.
+Prompts are prefilled, single tokens decoded, other chunks extended, by each stage in its own way.
 """
 
-# %% [markdown] lang="ru" key="theorem-read" en="b375ca3c"
+# %% [markdown] lang="ru" key="theorem-read" en="2a26ea1e"
 r"""
-Затравки читаются предзаполнением, одиночные токены — пошаговым декодированием, прочие куски — продолжением: у каждого варианта по-своему.
+Затравку каждый вариант читает предзаполнением, одиночные токены — пошаговым декодированием, прочие куски — продолжением, и каждый — по-своему.
 """
 
 # %% key="theorem"
@@ -2068,12 +2107,12 @@ assert lengths_now == (context,) * 4
 
 # %% [markdown] lang="en" key="theorem-text"
 r"""
-Logits this close give the same greedy text unless two of them nearly tie; equal texts say little about logits, as section 6 showed. The contract of the cache, which knows none of our stages, comes to the same verdict on all of them.
+Logits this close give the same greedy text unless the two largest nearly tie; equal texts, as section 6 showed, say little about logits. The contract of the cache, which knows none of our stages, comes to the same verdict on all of them.
 """
 
-# %% [markdown] lang="ru" key="theorem-text" en="af41e8ec"
+# %% [markdown] lang="ru" key="theorem-text" en="44da3fd8"
 r"""
-При таких близких логитах жадный текст один и тот же, если только два из них почти не сравнялись; равенство же текстов мало говорит о логитах, как показал раздел 6. Контракт кэша, который ни об одном из наших вариантов не знает, выносит всем тот же вердикт.
+Столь близкие логиты дают один и тот же жадный текст, если только два наибольших почти не сравнялись; а вот равенство текстов, как показал раздел 6, мало говорит о логитах. Контракт кэша, который ни об одном из наших вариантов не знает, выносит всем тот же вердикт.
 """
 
 # %% key="theorem-contracts"
@@ -2094,16 +2133,16 @@ r"""
 
 ### Counting
 
-The product of an $m \times k$ and a $k \times n$ matrix takes $mkn$ multiplications and as many additions: $2mkn$ floating-point operations, *FLOPs*. All else in the model is small beside it. So the cost of a pass can be written as a formula, and, better, *counted*: run the model of section 2 on numbers that keep count.
+The product of an $m \times k$ and a $k \times n$ matrix takes $mkn$ multiplications and as many additions: $2mkn$ floating-point operations, *FLOPs*. All else in the model is small beside them. So the cost of a pass can be written as a formula, `forward_flops`, and, better, *counted*: run the model of section 2 on numbers that keep count.
 """
 
-# %% [markdown] lang="ru" key="cost-ask" en="113fbab4"
+# %% [markdown] lang="ru" key="cost-ask" en="b6035cf2"
 r"""
 ## 9. Сколько это стоит
 
 ### Подсчёт
 
-Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (*FLOP*). Всё остальное в модели рядом с ними мало. Поэтому стоимость прохода можно записать формулой, а лучше — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
+Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (*FLOP*). Рядом с ними всё остальное в модели мало. Поэтому стоимость прохода можно записать формулой, `forward_flops`, а можно и вернее — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
 """
 
 # %% key="flops-terms" role="folded"
@@ -2117,12 +2156,12 @@ from course_lib.flops import generation_flops
 
 # %% [markdown] lang="en" key="flops-read"
 r"""
-Two formulas, then: one pass, and a generation made of passes. The folded counters are numbers and arrays that add up the products they take part in; the code they run through is unchanged.
+Two formulas, then: `forward_flops` for one pass, and `generation_flops` for a generation made of passes. The folded counters, `counted_lists` and `counted_arrays`, are numbers that add up the products they take part in; the code they run through is unchanged.
 """
 
-# %% [markdown] lang="ru" key="flops-read" en="a25fcaf8"
+# %% [markdown] lang="ru" key="flops-read" en="8729844f"
 r"""
-Итак, две формулы: один проход и генерация, составленная из проходов. Свёрнутые счётчики — это числа и массивы, которые складывают произведения со своим участием; код, через который они проходят, не изменён.
+Итак, формул две: `forward_flops` — для одного прохода и `generation_flops` — для генерации, которая из проходов состоит. Свёрнутые счётчики, `counted_lists` и `counted_arrays`, — это числа, которые подсчитывают произведения со своим участием; код, через который они проходят, не изменён.
 """
 
 # %% key="flops-counters" role="folded"
@@ -2145,12 +2184,12 @@ assert tally.flops() == with_cache and with_cache.total == reference["flops"][0]
 
 # %% [markdown] lang="en" key="flops-say"
 r"""
-Equal to the last operation, in loops without a cache and in arrays with one. Without it, each new token costs a pass over all before; with it, all of them cost *one* pass over the text. (Logits are counted at every position; a prefill that wants only the last saves the others.) Within a pass, which term is the largest?
+Equal to the last operation, in loops without a cache and in arrays with one. Without it, each new token costs a pass over all before it; with it, all of them together cost *one* pass over the text. (Logits are counted at every position; a prefill that wants only the last row saves the others.) Within a pass, which term is the largest?
 """
 
-# %% [markdown] lang="ru" key="flops-say" en="628b5baf"
+# %% [markdown] lang="ru" key="flops-say" en="95b81171"
 r"""
-Совпало до последней операции: и в циклах без кэша, и в массивах с кэшем. Без кэша каждый новый токен стоит прохода по всему прежнему, с кэшем все вместе — *одного* прохода по тексту. (Логиты посчитаны на каждой позиции; предзаполнение, которому нужен лишь последний, сберегает остальные.) Какое слагаемое в проходе самое большое?
+Совпало до последней операции: и в циклах без кэша, и в массивах с кэшем. Без кэша каждый новый токен стоит прохода по всему, что было до него, а с кэшем все они вместе — *одного* прохода по тексту. (Логиты посчитаны на каждой позиции; предзаполнение, которому нужна лишь последняя строка, экономит на остальных.) А внутри прохода какое слагаемое самое большое?
 """
 
 # %% key="flops-dominant"
@@ -2162,14 +2201,14 @@ assert 9_216 == 12 * gpt2_small.d_model
 r"""
 ### How it grows
 
-For a block of the usual proportions attention overtakes the linear layers at a length of $12\,d_\text{model}$. Keep that in mind when you read "with a cache, cubic becomes quadratic": it is true of one term. *Attention* falls from $n^3$ to $n^2$, the *linear layers* from $n^2$ to $n$, and which of them you see depends on $n / d_\text{model}$. By the formula for width 64, on log-log axes, where a power is a straight line and its exponent the slope.
+For a block of the usual proportions attention overtakes the linear layers at a length of $12\,d_\text{model}$. Keep that in mind when you read "with a cache, cubic becomes quadratic": it is true of one term. *Attention* falls from $n^3$ to $n^2$, the *linear layers* from $n^2$ to $n$, and which of them you see depends on $n / d_\text{model}$. Here is the formula for width 64 on log-log axes, where a power is a straight line and its exponent the slope.
 """
 
-# %% [markdown] lang="ru" key="growth-ask" en="7c9ff433"
+# %% [markdown] lang="ru" key="growth-ask" en="52361263"
 r"""
 ### Как это растёт
 
-В блоке обычных пропорций внимание обгоняет линейные слои при длине $12\,d_\text{model}$. Помните об этом, читая «с кэшем кубический рост становится квадратичным»: это верно для одного слагаемого. *Внимание* падает с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, и что из этого увидите вы, зависит от $n / d_\text{model}$. Возьмём формулу при ширине 64 в двойном логарифмическом масштабе, где степенная зависимость — прямая, а показатель степени — её наклон.
+В блоке обычных пропорций внимание обгоняет линейные слои при длине $12\,d_\text{model}$. Вспомните об этом, когда прочтёте, что «с кэшем кубический рост становится квадратичным»: это верно для одного слагаемого. *Внимание* падает с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, а что из этого увидите вы, зависит от $n / d_\text{model}$. Вот формула при ширине 64 в двойном логарифмическом масштабе, где степень — прямая, а её показатель — наклон.
 """
 
 # %% key="growth-parts" role="folded"
@@ -2200,11 +2239,11 @@ show_figure(
     figure,
     name="growth",
     alt="Operations by the formula for writing 32 to 512 tokens on log-log axes. Without a cache the "
-    "points rise with a slope of about 2.1, with a cache with about 1.1; at 512 tokens the two "
-    "are more than a hundred times apart.",
+    "points rise with a slope of about 2.1, with a cache with one of about 1.15; at 512 tokens "
+    "the two are more than a hundred times apart.",
 )
 
-# %% lang="ru" key="growth-figure" en="c144ca8b"
+# %% lang="ru" key="growth-figure" en="abbbfa78"
 figure = draw_growth(
     lengths,
     {"без кэша": flops[False], "с кэшем": flops[True]},
@@ -2218,18 +2257,18 @@ show_figure(
     figure,
     name="growth",
     alt="Операции по формуле для 32–512 токенов в двойном логарифмическом масштабе. Без кэша "
-    "точки растут с наклоном около 2,1, с кэшем — около 1,1; при 512 токенах они различаются "
-    "более чем в сто раз.",
+    "точки поднимаются с наклоном около 2,1, с кэшем — около 1,15; при 512 токенах разница "
+    "больше чем в сто раз.",
 )
 
 # %% [markdown] lang="en" key="growth-say"
 r"""
-The slopes are near 2 and 1, not 3 and 2: at these lengths the linear layers dominate. Only at 16 thousand tokens, 256 times the width, do they come near 3 and 2. The error is small because the points nearly lie on a line; it does not promise that the line goes on. And the clock, and the formula over the same lengths?
+The slopes are near 2 and 1, not 3 and 2: at these lengths the linear layers dominate. Only at 16 thousand tokens, 256 times the width, do they come near 3 and 2. The error is small because the points nearly lie on a line; it does not promise that the line goes on. And what does the clock say, beside the formula over the same lengths?
 """
 
-# %% [markdown] lang="ru" key="growth-say" en="432bc156"
+# %% [markdown] lang="ru" key="growth-say" en="c970a81e"
 r"""
-Наклоны близки к 2 и 1, а не к 3 и 2: при таких длинах преобладают линейные слои. Только при 16 тысячах токенов, то есть при длине в 256 раз больше ширины, они подходят к 3 и 2. Погрешность мала, потому что точки почти лежат на прямой; она не обещает, что прямая продолжится. А что скажут часы — и формула на тех же длинах?
+Наклоны близки к 2 и 1, а не к 3 и 2: при таких длинах преобладают линейные слои. Только при 16 тысячах токенов, то есть при длине в 256 раз больше ширины, они подходят к 3 и 2. Погрешность мала, потому что точки лежат почти на прямой; что прямая продолжится, она не обещает. А что скажут часы — рядом с формулой на тех же длинах?
 """
 
 # %% key="growth-measured"
@@ -2301,14 +2340,14 @@ r"""
 r"""
 ### The roof over your machine
 
-Two numbers describe a machine: how many bytes a second it reads, its *memory bandwidth*, and how many operations a second it computes; their quotient is the balance. Work has one number, its *arithmetic intensity*: operations per byte read. Below the balance memory limits, above it arithmetic does: this is the *roofline* model. First the formula that leaves out the cache.
+Two numbers describe a machine: how many bytes a second it reads, its *memory bandwidth*, and how many operations a second it computes; the second divided by the first is the balance. Work has one number, its *arithmetic intensity*: operations per byte read. Below the balance memory limits, above it arithmetic does: this is the *roofline* model. First `arithmetic_intensity`, a formula that leaves out the cache.
 """
 
-# %% [markdown] lang="ru" key="roofline-ask" en="1ab72f0f"
+# %% [markdown] lang="ru" key="roofline-ask" en="23d51107"
 r"""
 ### Крыша над вашим компьютером
 
-Компьютер описывают два числа: сколько байтов в секунду он читает (*пропускная способность памяти*) и сколько операций в секунду выполняет; их отношение — точка равновесия. Работу описывает одно — *арифметическая интенсивность*, число операций на прочитанный байт. Ниже равновесия ограничивает память, выше — вычисления; это *модель «крыши»* (roofline). Сначала формула, в которой кэша нет.
+Компьютер описывают два числа: сколько байтов в секунду он читает (*пропускная способность памяти*) и сколько операций в секунду выполняет; второе, делённое на первое, — точка равновесия. Работу описывает одно — *арифметическая интенсивность*, число операций на прочитанный байт. Ниже равновесия ограничивает память, выше — вычисления; это *модель «крыши»* (roofline). Сначала `arithmetic_intensity` — формула, в которой кэша нет.
 """
 
 # %% key="intensity" role="folded"
@@ -2332,12 +2371,12 @@ for batch in (1, 8, 64):
 
 # %% [markdown] lang="en" key="intensity-say"
 r"""
-A batch multiplies the intensity, until the cache counts: each text brings its own, which nobody shares. With a thousand tokens behind every text, 64 texts reach a fraction of what the one-line formula promises. Now one machine as an example, with 34 GB/s and 240 GFLOP/s, and the most that GPT-2 small can reach on it.
+A batch multiplies the intensity, until the cache counts: each text brings its own, which nobody shares. With a thousand tokens behind every text, 64 texts reach a fraction of what the one-line formula promises. Now an example machine, with 34 GB/s and 240 GFLOP/s, and the most that GPT-2 small can reach on it.
 """
 
-# %% [markdown] lang="ru" key="intensity-say" en="45d507dc"
+# %% [markdown] lang="ru" key="intensity-say" en="2ebbce80"
 r"""
-Пакет умножает интенсивность, пока не вмешается кэш: у каждого текста он свой, и делить его не с кем. Когда за каждым текстом стоит тысяча токенов, 64 текста достигают лишь части того, что обещает формула в одну строку. Теперь машина для примера — 34 ГБ/с и 240 GFLOP/с — и предел, которого GPT-2 small может на ней достичь.
+Пакет умножает интенсивность, пока не вмешается кэш: у каждого текста он свой, и делить его не с кем. Когда за каждым текстом стоит тысяча токенов, 64 текста достигают лишь части того, что обещает формула в одну строку. Теперь машина для примера — 34 ГБ/с и 240 GFLOP/с — и предел, до которого на ней может дойти GPT-2 small.
 """
 
 # %% key="prefill-flops"
@@ -2369,11 +2408,11 @@ show_figure(
     figure,
     name="roofline",
     alt="A roofline for 34 GB/s and 240 GFLOP/s, balance near 7 FLOP per byte. Decoding with "
-    "batch 1 and 4 lies on the slope, limited by memory; batch 16 is near the corner; prefill of "
-    "128 and 1024 tokens lies on the flat roof, limited by arithmetic.",
+    "batch 1 and 4 lies on the slope, limited by memory; batch 16 is just below the corner, batch "
+    "64 just past it; prefill of 128 and 1024 tokens lies on the flat roof, limited by arithmetic.",
 )
 
-# %% lang="ru" key="roofline-figure" en="d7666efa"
+# %% lang="ru" key="roofline-figure" en="b8b53063"
 example = Roofline(bandwidth=34.0, peak=240.0)
 points = {"декодирование, пакет": [], "предзаполнение, токенов": []}
 for batch in (1, 4, 16, 64):
@@ -2397,18 +2436,18 @@ show_figure(
     figure,
     name="roofline",
     alt="Крыша для 34 ГБ/с и 240 GFLOP/с, равновесие около 7 FLOP на байт. Декодирование с пакетом "
-    "1 и 4 лежит на склоне — ограничено памятью; пакет 16 — у излома; предзаполнение 128 и 1024 "
-    "токенов — на плоской крыше, ограничено вычислениями.",
+    "1 и 4 лежит на склоне — ограничено памятью; пакет 16 — чуть ниже излома, 64 — сразу за ним; "
+    "предзаполнение 128 и 1024 токенов — на плоской крыше, ограничено вычислениями.",
 )
 
 # %% [markdown] lang="en" key="roofline-own-ask"
 r"""
-And your machine? The next cell measures both its numbers, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows; 69 is the mean number of positions read.
+And your machine? The next cell measures both its numbers, `bandwidth` in GB/s and `peak` in GFLOP/s, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows; 69 is the mean number of positions read.
 """
 
-# %% [markdown] lang="ru" key="roofline-own-ask" en="cdea5aa4"
+# %% [markdown] lang="ru" key="roofline-own-ask" en="761d2cb8"
 r"""
-А ваш компьютер? Следующая ячейка измеряет оба его числа, затем по-настоящему выполняет шаги декодирования и предзаполнение модели со случайными весами и ставит каждую точку туда, где она оказалась. Печатаются токены в секунду и `bound` — предел, который оставляет крыша; 69 — среднее число прочитанных позиций.
+А ваш компьютер? Следующая ячейка измеряет оба его числа — `bandwidth` в ГБ/с и `peak` в GFLOP/с, — затем по-настоящему выполняет шаги декодирования и предзаполнение на модели со случайными весами и отмечает, куда попала каждая точка. Печатаются токены в секунду и `bound` — предел, который допускает крыша; 69 — среднее число прочитанных позиций.
 """
 
 # %% key="roofline-own"
@@ -2416,7 +2455,7 @@ medium = ModelShape(n_layers=4, d_model=768, n_heads=12, context_length=128, voc
 runner = FastDecoder(as_arrays(random_parameters(medium, 3072, seed), np.float32), medium)
 bandwidth, peak = read_bandwidth(repeats=7, side=5600), gemm_rate(repeats=7)
 mine = Roofline(bandwidth.median, peak.median)
-print(describe_machine(), f"GB/s: {bandwidth}", f"GFLOP/s: {peak}", sep="\n")
+print(describe_machine(), f"{bandwidth=!s}", f"{peak=!s}", sep="\n")
 landed = {"decode": [], "prefill": []}
 for batch in (1, 8, 64):
     runner.prefill([[1] * 64] * batch)
@@ -2472,17 +2511,17 @@ On most machines decoding one text sits on the slope, a larger batch climbs it, 
 
 # %% [markdown] lang="ru" key="roofline-own-say" en="f91bd3d5"
 r"""
-На большинстве машин декодирование одного текста лежит на склоне, пакет побольше поднимается по нему, а предзаполнение — вверху, у плоской крыши; посмотрите, где ваши точки. Точка выше склона — не чудо: такая маленькая модель может частью остаться в кэше процессора, а склон измерен по основной памяти. Точка ниже — это время, потраченное не на чтение и не на умножение. А точка над плоской крышей значит, что пик измерен, пока работало что-то ещё: запустите ячейку снова.
+На большинстве машин декодирование одного текста лежит на склоне, пакет побольше поднимается по нему, а предзаполнение — наверху, у плоской крыши; посмотрите, где ваши точки. Точка выше склона — не чудо: такая маленькая модель может отчасти остаться в кэше процессора, а склон измерен по основной памяти. Точка ниже — это время, потраченное не на чтение и не на умножение. А точка над плоской крышей значит, что, пока измерялся пик, работало что-то ещё: запустите ячейку снова.
 """
 
 # %% [markdown] lang="en" key="cache-size-ask"
 r"""
 ### When the cache outgrows the weights
 
-Batch makes the weights cheap, and makes the cache expensive. For real models at two bytes a number: how many tokens, over all texts of a batch, until the cache is as large as the model itself?
+A batch makes the weights cheap and the cache expensive. For real models at two bytes a number: how many tokens, over all texts of a batch, until the cache is as large as the model itself?
 """
 
-# %% [markdown] lang="ru" key="cache-size-ask" en="75e14861"
+# %% [markdown] lang="ru" key="cache-size-ask" en="8f835510"
 r"""
 ### Когда кэш перерастает веса
 
@@ -2516,11 +2555,11 @@ show_figure(
     figure,
     name="cache-growth",
     alt="Cache memory against batch times tokens for three models on log-log axes, each a straight "
-    "line, with its weights as a dotted level. The lines meet their levels near 7, 10 and 26 "
-    "thousand tokens.",
+    "line, with its weights as a dotted level. Rings mark where the lines meet their levels, near "
+    "7, 10 and 26 thousand tokens.",
 )
 
-# %% lang="ru" key="cache-size-figure" en="fc71b29a"
+# %% lang="ru" key="cache-size-figure" en="4e6c3f57"
 figure = draw_cache_growth(
     [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000],
     memory,
@@ -2533,18 +2572,18 @@ show_figure(
     figure,
     name="cache-growth",
     alt="Память кэша в зависимости от произведения пакета на число токенов для трёх моделей, двойной "
-    "логарифмический масштаб: три прямые, веса — пунктирные уровни. Прямые доходят до своих "
-    "уровней примерно при 7, 10 и 26 тысячах токенов.",
+    "логарифмический масштаб: три прямые, веса — пунктирные уровни. Кружками отмечено, где "
+    "прямые доходят до своих уровней: примерно при 7, 10 и 26 тысячах токенов.",
 )
 
 # %% [markdown] lang="en" key="cache-size-say"
 r"""
-About seven thousand tokens for GPT-2 small: seven full contexts, a small batch. The last line is the count and the rule of thumb $6\,d_\text{model} + V / (2\,n_\text{layers})$, which forgets biases and positions. This is why servers run out of memory by *users*, not by models.
+About seven thousand tokens for GPT-2 small: seven full contexts, a small batch. The last line has the count and the rule of thumb $6\,d_\text{model} + V / (2\,n_\text{layers})$, which leaves out biases and positions. This is why it is *users*, not models, that fill a server's memory.
 """
 
-# %% [markdown] lang="ru" key="cache-size-say" en="9d0201ac"
+# %% [markdown] lang="ru" key="cache-size-say" en="c0e9aa27"
 r"""
-Около семи тысяч токенов для GPT-2 small: семь полных контекстов, небольшой пакет. В последней строке — точный подсчёт и приближённое правило $6\,d_\text{model} + V / (2\,n_\text{layers})$, которое не учитывает смещения и позиции. Вот почему память серверов съедают не модели, а *пользователи*.
+Около семи тысяч токенов для GPT-2 small: семь полных контекстов, небольшой пакет. В последней строке — точный подсчёт и приближённое правило $6\,d_\text{model} + V / (2\,n_\text{layers})$, которое не учитывает смещения и позиции. Вот почему память сервера съедает не модель, а *пользователи*.
 """
 
 # %% [markdown] lang="en" key="ex-balance-statement"
@@ -2558,7 +2597,7 @@ A step reads the weights once, and one cache for each text; each text brings its
 r"""
 ### Упражнение 6 (посложнее). Где декодирование перестаёт ждать память
 
-Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит свои операции. С какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах/с, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
+Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит и свои операции. Начиная с какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах/с, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
 """
 
 # %% key="ex-balance" role="stub" exercise="balance"
@@ -2570,13 +2609,26 @@ def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
 # %% key="examples-check" role="folded"
 from course_lib.mistakes.examples import check_examples
 
-# %% key="ex-balance-check" role="check" exercise="balance"
+# %% lang="en" key="ex-balance-check" role="check" exercise="balance"
 names = ("bandwidth", "peak", "weight_bytes", "row_flops", "row_cache_bytes")
 machines = {
     "gpt2-small": ((34e9, 240e9, 498e6, 249e6, 0.0), 14.117647),
     "gpt2-small, 100 tokens": ((34e9, 240e9, 498e6, 249e6, 7_372_800), 17.848055),
     "gpt2-small, 1000 tokens": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
     "7B on a large GPU": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
+}
+check_examples(
+    my_balance_batch,
+    {name: (dict(zip(names, numbers, strict=True)), n) for name, (numbers, n) in machines.items()},
+)
+
+# %% lang="ru" key="ex-balance-check" en="6af8de0a" role="check" exercise="balance"
+names = ("bandwidth", "peak", "weight_bytes", "row_flops", "row_cache_bytes")
+machines = {
+    "gpt2-small": ((34e9, 240e9, 498e6, 249e6, 0.0), 14.117647),
+    "gpt2-small, 100 токенов": ((34e9, 240e9, 498e6, 249e6, 7_372_800), 17.848055),
+    "gpt2-small, 1000 токенов": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
+    "7B на большой видеокарте": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
 }
 check_examples(
     my_balance_batch,
@@ -2610,26 +2662,26 @@ def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
 
 # %% [markdown] lang="en" key="balance-say"
 r"""
-The "hundreds" one often reads are for a large GPU with short texts. On our example processor, decoding in float32 turns compute-bound at a dozen or two; with a thousand tokens behind every text it never does, because then even one text's cache takes longer to read than its arithmetic takes.
+The "hundreds" one often reads of are for a large GPU with short texts. On our example processor, decoding in float32 turns compute-bound at a dozen or two; with a thousand tokens behind every text it never does, because then even one text's cache takes longer to read than its arithmetic takes.
 """
 
-# %% [markdown] lang="ru" key="balance-say" en="973b2235"
+# %% [markdown] lang="ru" key="balance-say" en="8803ec85"
 r"""
-Когда называют «сотни», речь о большой видеокарте и коротких текстах. На процессоре из нашего примера декодирование в float32 упирается в вычисления уже при десятке-другом; а если за каждым текстом тысяча токенов — никогда, потому что чтение кэша даже одного текста дольше его вычислений.
+«Сотни», о которых часто пишут, — это про большую видеокарту и короткие тексты. На процессоре из нашего примера декодирование в float32 упирается в вычисления уже на втором десятке текстов; а если за каждым текстом тысяча токенов — никогда: кэш даже одного текста читать дольше, чем выполнять его вычисления.
 """
 
 # %% [markdown] lang="en" key="weights-ask"
 r"""
 ## 10. Real weights
 
-A trained model travels as a file of its numbers, a *checkpoint*. The public format for it, *safetensors*, is refreshingly plain: eight bytes with the length of a header, the header in JSON, then the numbers. Nothing in it can be executed, which is not true of the older *pickle* files. Let us write one: our model, under the names that GPT-2 was published with.
+A trained model travels as a file of its numbers, a *checkpoint*. The public format for it, *safetensors*, is refreshingly plain: eight bytes with the length of a header, the header in JSON, then the numbers. Nothing in it can be executed, which is not true of the older *pickle* files. Let us write one: our model, under the names that GPT-2 was published with (`gpt2_names`).
 """
 
-# %% [markdown] lang="ru" key="weights-ask" en="4c15535d"
+# %% [markdown] lang="ru" key="weights-ask" en="98793d0c"
 r"""
 ## 10. Настоящие веса
 
-Обученная модель хранится в файле с её числами — *контрольной точке*. Общепринятый формат, *safetensors*, на удивление прост: восемь байтов с длиной заголовка, заголовок в JSON, потом числа. В нём нечего исполнить — в отличие от старых файлов *pickle*. Запишем такой файл: наша модель под теми именами, с которыми опубликована GPT-2.
+Обученная модель путешествует в виде файла с её числами — *контрольной точки*. Общепринятый формат, *safetensors*, на удивление прост: восемь байтов с длиной заголовка, заголовок в JSON, потом числа. Исполнять в нём нечего, чего не скажешь о старых файлах *pickle*. Запишем такой файл: нашу модель под теми именами, с которыми опубликована GPT-2 (`gpt2_names`).
 """
 
 # %% key="save-names"
@@ -2669,12 +2721,12 @@ print(f"{(folder / 'model.safetensors').stat().st_size=:,}")
 
 # %% [markdown] lang="en" key="load-ask"
 r"""
-Reading is the harder half, because a file can be anything: cut off in the middle, made for other sizes, in sixteen bits, or hostile. The reader checks all of it before it hands out a number, and then *maps* the file: the arrays are views of it, not copies. The fast decoder packs a copy of its own, in the order in which it will read.
+Reading is the harder half, because a file can be anything: cut off in the middle, made for other sizes, in sixteen bits, or hostile. `load_gpt2` checks all of it before it hands out a number, and then *maps* the file: the arrays are views of it, not copies. The fast decoder packs a copy of its own, in the order in which it will read.
 """
 
-# %% [markdown] lang="ru" key="load-ask" en="41eb40a3"
+# %% [markdown] lang="ru" key="load-ask" en="1f9bcfd1"
 r"""
-Читать труднее, ведь файл может оказаться каким угодно: оборванным на середине, от модели других размеров, в шестнадцати битах, злонамеренным. Читающий код проверяет всё это, прежде чем отдать хоть одно число, а затем *отображает* файл в память: массивы — его представления, а не копии. Свою копию, уложенную в порядке чтения, делает потом быстрый декодировщик.
+Читать труднее, ведь файл может оказаться каким угодно: оборванным на середине, от модели других размеров, в шестнадцати битах, злонамеренным. `load_gpt2` проверяет всё это, прежде чем отдать хоть одно число, а затем *отображает* файл в память: массивы — его представления, а не копии. Свою копию, уложенную в порядке чтения, делает потом быстрый декодировщик.
 """
 
 # %% key="load-file" role="folded"
@@ -2696,26 +2748,26 @@ _ = (folder / "model.safetensors").write_bytes(whole_file)
 
 # %% [markdown] lang="en" key="load-say"
 r"""
-The same model, from a file; four bytes fewer, and it is refused. (The tests of the course do this with checkpoints made by the `transformers` library, up to GPT-2 small's true size: logits agree to $10^{-4}$, greedy tokens are the same.)
+The same model, from a file; cut four bytes off, and the file is refused. (The tests of the course do this with checkpoints made by the `transformers` library, up to GPT-2 small's true size: logits agree to $10^{-4}$, greedy tokens are the same.)
 """
 
-# %% [markdown] lang="ru" key="load-say" en="1ef8793c"
+# %% [markdown] lang="ru" key="load-say" en="b6f2f029"
 r"""
-Та же модель, но из файла; на четыре байта меньше — и файл отвергнут. (Тесты курса делают это с контрольными точками, созданными библиотекой `transformers`, вплоть до настоящего размера GPT-2 small: логиты совпадают до $10^{-4}$, жадные токены те же.)
+Та же модель, но из файла; отрежьте четыре байта — и файл отвергнут. (Тесты курса делают то же с контрольными точками, созданными библиотекой `transformers`, вплоть до настоящего размера GPT-2 small: логиты совпадают с точностью $10^{-4}$, жадные токены те же.)
 """
 
 # %% [markdown] lang="en" key="speak-real-ask"
 r"""
 ### Let it speak
 
-With internet you can give the same code the real GPT-2 (0.5 GB; it also needs `pip install tokenizers`). Fetch four files from `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` and `merges.txt`, for example by `hf download openai-community/gpt2 --local-dir gpt2`; name the folder in the parameters cell and run the notebook again. Without it, the tale-teller goes on.
+With internet you can give the same code the real GPT-2 (0.5 GB; it also needs `pip install tokenizers`). Fetch four files from `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` and `merges.txt`, for example by `hf download openai-community/gpt2 --local-dir gpt2`; name the folder in the parameters cell and run the notebook again. Without them, the tale-teller goes on.
 """
 
-# %% [markdown] lang="ru" key="speak-real-ask" en="9b7b859c"
+# %% [markdown] lang="ru" key="speak-real-ask" en="095721ba"
 r"""
 ### Пусть говорит
 
-Если есть интернет, дайте тому же коду настоящую GPT-2 (0,5 ГБ; понадобится и `pip install tokenizers`). Возьмите четыре файла из `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` и `merges.txt` — например, командой `hf download openai-community/gpt2 --local-dir gpt2`, — впишите папку в ячейку параметров и запустите блокнот ещё раз. Без них продолжит сказочник.
+Если есть интернет, тому же коду можно дать настоящую GPT-2 (0,5 ГБ; понадобится и `pip install tokenizers`). Возьмите четыре файла из `openai-community/gpt2`: `model.safetensors`, `config.json`, `vocab.json` и `merges.txt` — например, командой `hf download openai-community/gpt2 --local-dir gpt2`, — впишите папку в ячейку параметров и запустите блокнот ещё раз. Без них продолжит сказочник.
 """
 
 # %% key="speak-real"
@@ -2743,26 +2795,26 @@ print("\n", speaker.stats)
 
 # %% [markdown] lang="en" key="speak-real-say"
 r"""
-Word by word, as each is chosen. Nothing in the code knows how large the model is. What took GPT-2's authors so much work is a file of numbers; the code in this notebook is the whole model.
+Word by word, as each is chosen. No line of the code knows how large the model is. What took GPT-2's authors so much work is a file of numbers; the code in this notebook is the whole model.
 """
 
-# %% [markdown] lang="ru" key="speak-real-say" en="fbdec6df"
+# %% [markdown] lang="ru" key="speak-real-say" en="954d57d4"
 r"""
-Слово за словом, по мере выбора. Ничто в коде не знает, велика ли модель. То, на что у авторов GPT-2 ушло столько труда, — это файл с числами; код из этого блокнота — вся модель целиком.
+Слово за словом, по мере того как они выбраны. Ни одна строка кода не знает, велика ли модель. То, на что у авторов GPT-2 ушло столько труда, — файл с числами; а код из этого блокнота — вся модель целиком.
 """
 
 # %% [markdown] lang="en" key="families"
 r"""
 ## 11. Other ways to own a likelihood
 
-The chain rule gives this family its exact likelihood, and its sequential generation. Others pay elsewhere. A **variational autoencoder** generates in one pass, but knows only a *lower bound* of its likelihood. A **normalizing flow** knows it exactly, because each layer must be invertible with a computable Jacobian determinant; it cannot change the dimension. A **diffusion model** obtains it by integrating an ordinary differential equation, as exactly as its solver and its estimate of a divergence allow.
+The chain rule gives our family of models its exact likelihood, and its sequential generation. Others pay elsewhere. A **variational autoencoder** generates in one pass, but knows only a *lower bound* of its likelihood. A **normalizing flow** knows it exactly, at the price that each layer must be invertible with a computable Jacobian determinant and cannot change the dimension. A **diffusion model** obtains it by integrating an ordinary differential equation, as exactly as its solver and its estimate of a divergence allow.
 """
 
-# %% [markdown] lang="ru" key="families" en="7f875347"
+# %% [markdown] lang="ru" key="families" en="43a6570f"
 r"""
 ## 11. Другие пути к правдоподобию
 
-Цепное правило даёт этому семейству точное правдоподобие — и последовательную генерацию. Другие платят иначе. **Вариационный автокодировщик** порождает за один проход, но знает лишь *нижнюю границу* правдоподобия. **Нормализующий поток** знает его точно, потому что каждый слой обязан быть обратимым, с вычислимым определителем якобиана; размерность он не меняет. **Диффузионная модель** получает его, интегрируя обыкновенное дифференциальное уравнение, — настолько точно, насколько позволяют решатель и оценка дивергенции.
+Цепное правило даёт нашему семейству моделей точное правдоподобие — и последовательную генерацию. Другие платят иначе. **Вариационный автокодировщик** порождает пример за один проход, но знает лишь *нижнюю границу* правдоподобия. **Нормализующий поток** знает его точно, но такой ценой: каждый слой обязан быть обратимым, с вычислимым определителем матрицы Якоби, и не может менять размерность. **Диффузионная модель** получает его, интегрируя обыкновенное дифференциальное уравнение, — настолько точно, насколько позволяют численный метод и оценка дивергенции.
 """
 
 # %% [markdown] lang="en" key="families-say"
@@ -2772,21 +2824,21 @@ So "exact" is worth a second look whenever models are compared by likelihood. A 
 
 # %% [markdown] lang="ru" key="families-say" en="64a8b653"
 r"""
-Поэтому, когда модели сравнивают по правдоподобию, к слову «точное» стоит присмотреться. Граница, оценка и сумма логарифмов — три разные вещи; плотность на пикселях — не вероятность токенов; а вероятность токенов точна для данного *разбиения* текста на токены и для данной модели. У нас сумма, и раздел 2 показал, что она остаётся собой и при пятистах натах.
+Поэтому, когда модели сравнивают по правдоподобию, к слову «точное» стоит присмотреться. Граница, оценка и сумма логарифмов — три разные вещи; плотность на пикселях — не вероятность токенов; а вероятность токенов точна для этого *разбиения* текста на токены и для этой модели. У нас — сумма, и раздел 2 показал, что она остаётся собой и при пятистах натах.
 """
 
 # %% [markdown] lang="en" key="recap-ask"
 r"""
 ## 12. What you have checked
 
-The last cell holds the likelihood, the sampler, the generation and the cache of this module to their contracts once more. (The contract of generation brings a model of its own; the class puts it behind the typed decoder's loop.) Put your own functions in, and run it again.
+The last cell holds the likelihood, the sampler, the generation and the cache of this module to their contracts once more. (The contract of generation brings a model of its own; `ScriptedDecoder` puts it behind the typed decoder's loop.) Put your own functions in, and run it again.
 """
 
-# %% [markdown] lang="ru" key="recap-ask" en="d5b16050"
+# %% [markdown] lang="ru" key="recap-ask" en="56b453e7"
 r"""
 ## 12. Что вы проверили
 
-Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер, генерацию и кэш этого модуля. (Контракт генерации приносит свою модель; класс ставит её за цикл декодировщика с типами.) Подставьте собственные функции и запустите её снова.
+Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер, генерацию и кэш этого модуля. (Контракт генерации приносит свою модель; `ScriptedDecoder` подставляет её под цикл декодировщика с типами.) Подставьте собственные функции и запустите ячейку снова.
 """
 
 # %% key="recap-parts" role="folded"
@@ -2844,7 +2896,7 @@ r"""
 
 # %% [markdown] lang="ru" key="recap-proved" en="d7ce6716"
 r"""
-**Проверено, а не принято на веру:** цепное правило сходится; один проход даёт все предсказания, бит в бит; с потерянной маской потери опускаются ниже удивления самой грамматики; пять программ совпадают в каждом логите, как ни режь текст, вплоть до ровно заполненного контекста; один контракт отвергает все шесть ошибок кэша; посчитанные операции равны формуле; файл с числами и есть модель.
+**Проверено, а не принято на веру:** цепное правило сходится; один проход даёт все предсказания, бит в бит; с потерянной маской потери опускаются ниже удивления самой грамматики; пять программ сходятся в каждом логите, как ни режь текст, вплоть до контекста, заполненного целиком; один контракт отвергает все шесть ошибок кэша; посчитанные операции равны формуле; файл с числами и есть модель.
 """
 
 # %% [markdown] lang="en" key="recap-bugs"
@@ -2857,7 +2909,7 @@ r"""
 | GELU of the other form | a comparison of numbers |
 | no causal mask | a loss below the floor |
 | cache: mask at the top left | a chunk after a past differs |
-| cache: no mask in later chunks | the same, by reading ahead |
+| cache: no mask in later chunks | the same: the chunk reads ahead |
 | cache: positions restart | the second chunk differs |
 | cache: not reset | prompts A, B, A |
 | cache: trimmed too early | the exactly full context |
@@ -2865,22 +2917,22 @@ r"""
 | prompt shortened in silence | an answer to another question |
 """
 
-# %% [markdown] lang="ru" key="recap-bugs" en="87623e2c"
+# %% [markdown] lang="ru" key="recap-bugs" en="650d0a96"
 r"""
 **Тихие ошибки, встреченные по пути**
 
 | ошибка | что её выдаёт |
 |---|---|
-| вероятность вычислена и обрезана | 500 нат превращаются в 20,7 |
+| вероятность вычислена и отодвинута от нуля | 500 нат превращаются в 20,7 |
 | GELU другой формы | сравнение чисел |
 | нет причинной маски | потери ниже нижней границы |
 | кэш: маска слева вверху | кусок после прошлого отличается |
-| кэш: нет маски в следующих кусках | то же, чтением вперёд |
+| кэш: нет маски в следующих кусках | то же: кусок читает вперёд |
 | кэш: позиции начаты заново | отличается второй кусок |
 | кэш: не сброшен | затравки A, B, A |
-| кэш: обрезан слишком рано | ровно заполненный контекст |
+| кэш: обрезан слишком рано | контекст, заполненный целиком |
 | кэш: буфер прочитан до конца | отличаются одиночные токены |
-| затравка укорочена молча | ответ на другой вопрос |
+| затравку молча укоротили | ответ на другой вопрос |
 """
 
 # %% [markdown] lang="en" key="recap-terms"
@@ -2895,10 +2947,10 @@ r"""
 
 # %% [markdown] lang="en" key="recap-next"
 r"""
-**Where it stands.** Everything that a large decoder-only model does at its core is in this notebook, small enough to be checked. What comes on top (other positions, grouped heads, eight-bit numbers, many machines) changes its cost and its reach, and each change can be held to the same contracts.
+**Where you stand.** Everything that a large decoder-only model does at its core is in this notebook, small enough to be checked. What comes on top (other positions, grouped heads, eight-bit numbers, many machines) changes its cost and its reach, and each change can be held to the same contracts.
 """
 
-# %% [markdown] lang="ru" key="recap-next" en="f1263ba5"
+# %% [markdown] lang="ru" key="recap-next" en="f9541d45"
 r"""
-**Где мы теперь.** Всё, что большая модель «только декодировщик» делает в своей основе, есть в этом блокноте — в размере, который можно проверить. То, что добавляют сверху (другие позиции, сгруппированные головы, восьмибитные числа, много машин), меняет стоимость и размах, и каждое изменение можно проверить теми же контрактами.
+**Где вы теперь.** Всё, что составляет суть большой модели «только декодировщик», есть в этом блокноте — в размере, который можно проверить. То, что добавляют сверху (другие позиции, сгруппированные головы, восьмибитные числа, много машин), меняет её стоимость и размах, и каждое изменение можно проверить теми же контрактами.
 """
