@@ -39,12 +39,14 @@ _CAUSALITY_FACTS = {
     "finite": {"en": "all finite", "ru": "все конечны"},
     "equal": {"en": "equal", "ru": "равны"},
     "future": {
-        "en": "place {place} changes with token {later}, which comes {steps} later",
+        "en": "the logits at position {place} change with token {later}, which comes {steps} later",
         "ru": "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
     },
     "futures": {
-        "en": "place {place} changes when {count} later tokens do, the first of them {later}",
-        "ru": "логиты на позиции {place} меняются с токенами после неё ({count}, первый — {later})",
+        "en": "the logits at position {place} change when {count} later tokens do, the first of "
+        "them {later}",
+        "ru": "логиты на позиции {place} меняются вместе с токенами после неё (их {count}, "
+        "первый — {later})",
     },
     "item": {
         "en": "item {item} is the same in both calls, and its logits change with other items",

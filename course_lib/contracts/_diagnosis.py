@@ -25,7 +25,7 @@ _DIAGNOSIS_TEXTS = {
         "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
     },
     "or": {
-        "en": " — or, just the same, like {told}",
+        "en": " — or, indistinguishable here, like {told}",
         "ru": " — или, что здесь неотличимо, как {told}",
     },
     "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},

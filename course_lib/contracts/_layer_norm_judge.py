@@ -35,7 +35,7 @@ _NORM_FACTS = {
     },
     "dtype": {
         "en": "the result is {came}, narrower than x or not a float",
-        "ru": "результат имеет тип {came}: он менее точен, чем тип x, или не вещественный",
+        "ru": "результат имеет тип {came}: он менее точен, чем тип x, или не с плавающей точкой",
     },
     "float_or_wider": {"en": "{given} or wider", "ru": "{given} или шире"},
     "not_finite": {
@@ -50,8 +50,8 @@ _NORM_FACTS = {
     "unchanged": {"en": "unchanged", "ru": "без изменений"},
     "moments": {
         "en": "row {row}: (result - bias) / gain has mean {mean:.6g} and mean square {square:.6g}; "
-        "right are {want_mean:.6g} and {want_square:.6g} (x there: mean {at:.4g}, biased variance "
-        "{variance:.6g}, eps {eps:g})",
+        "they must be {want_mean:.6g} and {want_square:.6g} (x there: mean {at:.4g}, biased "
+        "variance {variance:.6g}, eps {eps:g})",
         "ru": "строка {row}: у (результат - bias) / gain среднее {mean:.6g} и средний квадрат "
         "{square:.6g}; верно {want_mean:.6g} и {want_square:.6g} (x там: среднее {at:.4g}, "
         "смещённая дисперсия {variance:.6g}, eps {eps:g})",

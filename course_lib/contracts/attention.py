@@ -154,7 +154,7 @@ _ATTENTION_MEANINGS = {
     },
     "gradients": {
         "en": "gradients of q, k and v equal the formula",
-        "ru": "градиенты q, k и v — как по формуле",
+        "ru": "градиенты q, k и v совпадают с формулой",
     },
     "empty_row_zero": {
         "en": 'empty_row="zero": weights, output 0; the row flagged',

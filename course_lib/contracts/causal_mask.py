@@ -40,7 +40,7 @@ _MASK_MEANINGS = {
     },
     "geometry": {
         "en": "every size and offset: key j is read if j ≤ i + offset",
-        "ru": "любые размеры и смещения: читается j ≤ i + смещение",
+        "ru": "любые размеры и смещения: ключ j виден при j ≤ i + смещение",
     },
     "cached_rows": {
         "en": "the rows of a cached step are those of the full mask",

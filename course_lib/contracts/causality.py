@@ -42,7 +42,7 @@ _CAUSALITY_MEANINGS = {
     },
     "no_dropout": {
         "en": "two equal calls give equal logits: dropout is off",
-        "ru": "два одинаковых вызова дают одни логиты: dropout выключен",
+        "ru": "два одинаковых вызова — равные логиты: dropout выключен",
     },
     "arguments_unchanged": {
         "en": "token_ids stay as they were",

@@ -50,7 +50,7 @@ _POSITION_MEANINGS = {
         "ru": "позиции 1–3 совпадают с посчитанными вручную",
     },
     "shift_is_rotation": {
-        "en": "what two rows share depends only on their distance",
+        "en": "how alike two rows are depends only on their distance",
         "ru": "сходство двух строк зависит лишь от расстояния между ними",
     },
     "every_column": {

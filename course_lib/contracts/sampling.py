@@ -80,7 +80,7 @@ _SAMPLING_MEANINGS = {
     },
     "any_mixture": {
         "en": "few tokens, ties or none; any temperature with any k and p",
-        "ru": "мало токенов, с ничьими и без; любые сочетания T, k и p",
+        "ru": "мало токенов, равные логиты или нет; любые T, k и p",
     },
     "extreme_logits": {
         "en": "logits in the thousands, tiny temperatures",

@@ -115,7 +115,10 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_k, the number of keys, instead of √d_k",
             "ru": "оценки делятся на √T_k (число ключей) вместо √d_k",
         },
-        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
+        {
+            "en": "the width is shape[-1], the length shape[-2]",
+            "ru": "ширина — shape[-1], длина — shape[-2]",
+        },
     ),
     Mistake(
         "scale_by_query_count",
@@ -125,7 +128,10 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_q, the number of queries, instead of √d_k",
             "ru": "оценки делятся на √T_q (число запросов) вместо √d_k",
         },
-        {"en": "the width is shape[-1], the length shape[-2]", "ru": "ширина — это shape[-1]"},
+        {
+            "en": "the width is shape[-1], the length shape[-2]",
+            "ru": "ширина — shape[-1], длина — shape[-2]",
+        },
     ),
     Mistake(
         "scale_by_whole_width",
@@ -259,7 +265,7 @@ ATTENTION_SCALE_MISTAKES = (
             soften=lambda scores, call: without_empty(torch.sigmoid(scores), call),
         ),
         {
-            "en": "a sigmoid stands for the softmax: the weights of a query do not sum to 1",
+            "en": "a sigmoid stands in for the softmax: the weights of a query do not sum to 1",
             "ru": "вместо softmax стоит сигмоида: веса запроса не дают в сумме 1",
         },
         {"en": "weights = scores.softmax(dim=-1)", "ru": "weights = scores.softmax(dim=-1)"},

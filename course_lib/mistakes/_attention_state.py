@@ -197,7 +197,7 @@ ATTENTION_STATE_MISTAKES = (
         "pytorch/pytorch#124464",
         partial(mistaken_attention, mix=_attention_dropped),
         {
-            "en": "random numbers change the result in every call, as dropout does that no eval() "
+            "en": "random numbers change the result of every call, like a dropout that no eval() "
             "switches off",
             "ru": "случайные числа меняют результат каждого вызова — как dropout, который не "
             "выключает eval()",

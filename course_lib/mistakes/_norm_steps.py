@@ -140,7 +140,7 @@ NORM_STATISTICS_MISTAKES = (
         "a mutation of right code",
         partial(mistaken_norm, spread=lambda x, centred, axes: x.square().mean(axes, True)),
         {
-            "en": "the mean is taken off above, but the squares below are of x itself",
+            "en": "the mean is subtracted in the numerator, but the denominator squares x itself",
             "ru": "в числителе среднее вычтено, а в знаменателе квадраты самого x",
         },
         {"en": "(x - mean).square().mean(-1)", "ru": "(x - mean).square().mean(-1)"},

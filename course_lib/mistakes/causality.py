@@ -228,7 +228,7 @@ CAUSALITY_MISTAKES = (
         "a mutation of right code",
         marking_lm,
         {
-            "en": "the caller's token_ids are written into",
+            "en": "the call writes into the caller's token_ids",
             "ru": "вызов пишет в переданные token_ids",
         },
         {"en": "token_ids = token_ids.clone() first", "ru": "сначала token_ids.clone()"},

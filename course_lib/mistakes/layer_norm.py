@@ -61,7 +61,7 @@ LAYER_NORM_MISTAKES = (
         "131250208/TPlinker-joint-extraction#37",
         partial(mistaken_norm, root=lambda variance, eps: (variance + eps) ** 2),
         {
-            "en": "the variance is squared, ** 2, instead of rooted, ** 0.5",
+            "en": "the variance is squared, ** 2, where its root is wanted, ** 0.5",
             "ru": "дисперсия возведена в квадрат, ** 2, вместо корня, ** 0.5",
         },
         {"en": "(variance + eps) ** 0.5", "ru": "(variance + eps) ** 0.5"},
@@ -234,7 +234,7 @@ LAYER_NORM_MISTAKES = (
             divide=lambda x, centred, root: (centred / root).half().to(x.dtype),
         ),
         {
-            "en": "a step is computed in float16: three decimals are left",
+            "en": "a step is computed in float16: three digits are left",
             "ru": "один из шагов идёт в float16: от чисел остаются три знака",
         },
         {
@@ -280,7 +280,7 @@ LAYER_NORM_MISTAKES = (
         "a mutation of right code",
         _norm_remembering,
         {
-            "en": "the result depends on earlier calls: running statistics, a buffer or a noise",
+            "en": "the result depends on earlier calls: running statistics, a buffer or noise",
             "ru": "результат зависит от прежних вызовов: накопленная статистика, буфер или шум",
         },
         {"en": "statistics of this x only", "ru": "статистики только этого x"},

@@ -96,7 +96,7 @@ POSITION_MISTAKES = (
             weave=lambda s, c: torch.stack((s, c), -1).flatten(1).half(),
         ),
         {
-            "en": "the table comes in sixteen bits: two or three decimals are left",
+            "en": "the table comes in sixteen bits: two or three digits are left",
             "ru": "таблица в 16 битах: от чисел остаются два-три знака",
         },
         {"en": "float32 or float64", "ru": "float32 или float64"},
@@ -132,7 +132,7 @@ POSITION_MISTAKES = (
         "huggingface/candle#3520",
         partial(mistaken_encoding, turn=lambda p, rate: (p.bfloat16() * rate.bfloat16()).double()),
         {
-            "en": "angles are computed in bfloat16: two decimals are left, and far rows collapse",
+            "en": "angles are computed in bfloat16: two digits are left, and far rows collapse",
             "ru": "углы считаются в bfloat16: остаются два знака, а дальние строки совпадают",
         },
         {

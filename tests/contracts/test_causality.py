@@ -148,8 +148,8 @@ def test_a_module_is_left_as_it_was():
         ("wrong", "a tuple", "the result is a tuple, not a torch.Tensor"),
         ("wrong", "inverted mask, last row empty", "not finite"),
         ("wrong", "divided by the batch size", "alone gives other logits than in its batch"),
-        ("mistake", "mask_missing", "place 0 changes with token 1, which comes 1 later"),
-        ("mistake", "last_token_added", "place 0 changes with token 1, which comes 1 later"),
+        ("mistake", "mask_missing", "position 0 change with token 1, which comes 1 later"),
+        ("mistake", "last_token_added", "position 0 change with token 1, which comes 1 later"),
         ("mistake", "items_mixed", "is the same in both calls, and its logits change"),
     ],
 )

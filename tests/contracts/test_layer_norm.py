@@ -54,7 +54,7 @@ def test_outside_torch_gradients_are_not_asked_for_and_the_report_says_so():
     ("kind", "name", "words"),
     [
         ("mistake", "statistics_over_time", "row 0 was made 9, 10, … and row 1 answered"),
-        ("mistake", "variance_over_n_minus_1", "has mean 0 and mean square 0.2; right are 0 and"),
+        ("mistake", "variance_over_n_minus_1", "and mean square 0.2; they must be 0 and"),
         ("mistake", "numerator_not_centred", "(x there: mean 3, biased variance"),
         ("mistake", "norm_writes_into_x", "after the call `x` holds other numbers"),
         ("mistake", "gradient_of_flat_rows", "√0 has none"),
