@@ -115,8 +115,8 @@ TEMPERATURE_MISTAKES = (
             soften=lambda values, t: softened(softened(values, 1.0), t),
         ),
         {
-            "en": "the probabilities, not the logits, are divided by the temperature and softened "
-            "again",
+            "en": "the probabilities, not the logits, are divided by the temperature, and softmax "
+            "is taken again",
             "ru": "на температуру делятся не логиты, а вероятности, и softmax берётся снова",
         },
         _DIVIDE,

@@ -41,7 +41,7 @@ The first cell installs only what is missing. In an environment that has everyth
 r"""
 ## 0. Рабочее место, на которое можно положиться
 
-Первая ячейка устанавливает лишь то, чего не хватает. Там, где всё уже есть — например, в Colab, — она не делает ничего и обходится без сети.
+Первая ячейка устанавливает лишь то, чего не хватает. Там, где всё уже есть (например, в Colab), она не делает ничего и обходится без сети.
 """
 
 # %% key="setup"
@@ -122,12 +122,12 @@ print(*sorted(reference), sep=", ")
 
 # %% [markdown] lang="en" key="reference-say"
 r"""
-The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool: it shows that a wrong call *fails*, with its message, without stopping the notebook.
+The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool, `expect_raises`, shows that a wrong call *fails*, and with what message, without stopping the notebook.
 """
 
-# %% [markdown] lang="ru" key="reference-say" en="bf5bce0d"
+# %% [markdown] lang="ru" key="reference-say" en="aeb9ccc1"
 r"""
-Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент показывает, что неверный вызов *падает* и что он при этом сообщает, а блокнот продолжает работать.
+Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент, `expect_raises`, показывает, что неверный вызов *падает* и что он при этом сообщает, а блокнот продолжает работать.
 """
 
 # %% key="expect-raises"
@@ -386,10 +386,10 @@ Suppose the numbers in $q$ and $k$ are independent, with mean 0 and variance 1. 
 
 $$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
 
-With 64 features a typical match is $\sqrt{64} = 8$ away from zero. Dividing by $\sqrt{d_k}$ brings the variance back to 1. That is a claim about numbers, so the function below measures it: it draws many random pairs and returns both variances.
+With 64 features a typical match is $\sqrt{64} = 8$ away from zero. Dividing by $\sqrt{d_k}$ brings the variance back to 1. That is a claim about numbers, so it can be measured: `score_variance` draws many random pairs and returns both variances.
 """
 
-# %% [markdown] lang="ru" key="scaling-ask" en="978fe6a8"
+# %% [markdown] lang="ru" key="scaling-ask" en="5ab44839"
 r"""
 ## 2. Зачем делить на корень из $d_k$?
 
@@ -397,7 +397,7 @@ r"""
 
 $$\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k.$$
 
-При 64 признаках типичное совпадение отстоит от нуля на $\sqrt{64} = 8$. Деление на $\sqrt{d_k}$ возвращает дисперсию к 1. Это утверждение о числах — значит, его можно измерить: функция ниже берёт много случайных пар и возвращает обе дисперсии.
+При 64 признаках типичное совпадение отстоит от нуля на $\sqrt{64} = 8$. Деление на $\sqrt{d_k}$ возвращает дисперсию к 1. Это утверждение о числах — значит, его можно измерить: `score_variance` берёт много случайных пар и возвращает обе дисперсии.
 """
 
 # %% key="score-variance"
@@ -417,7 +417,7 @@ Over 50,000 random pairs the variance is within 8% of the theory, before and aft
 
 # %% [markdown] lang="ru" key="score-variance-say" en="81fb2f46"
 r"""
-По 50 000 случайных пар дисперсия отличается от теоретической меньше чем на 8 % — и до деления, и после. С одной шириной могло и повезти, поэтому на рисунке опыт повторён для восьми. Обратите внимание на две вещи: наклон верхней линии и горизонтальность нижней.
+По 50 000 случайных пар дисперсия отличается от теоретической меньше чем на 8 % — и до деления, и после. С одной шириной могло и повезти, поэтому на рисунке опыт повторён для восьми. Посмотрите на две вещи: каков наклон верхней линии и горизонтальна ли нижняя.
 """
 
 # %% key="variance-data"
@@ -740,7 +740,7 @@ r"""
 r"""
 ### Четыре маски, которые вам встретятся
 
-*Дополнение* (паддинг) уравнивает длины текстов в *пакете* (текстах, обрабатываемых вместе), и маска его прячет. *Причинная* маска прячет будущее. Языковой модели на дополненном тексте нужны *обе*, соединённые логическим «и». В *перекрёстном внимании* четыре запроса одного текста читают шесть ключей другого; последний ключ здесь скрыт.
+*Дополнение* (паддинг) уравнивает длины текстов в *пакете* (так называют тексты, которые обрабатывают вместе), и маска его прячет. *Причинная* маска прячет будущее. Языковой модели на дополненном тексте нужны *обе*, соединённые логическим «и». В *перекрёстном внимании* четыре запроса одного текста читают шесть ключей другого; последний ключ здесь скрыт.
 """
 
 # %% key="mask-kinds"
@@ -881,7 +881,7 @@ The loss is finite and the gradient is `nan`: the dead row poisons everything it
 
 # %% [markdown] lang="ru" key="empty-say" en="b827dd41"
 r"""
-Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем у неё общие параметры ([pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), открыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
+Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем у неё общие параметры ([pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), не закрыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
 """
 
 # %% [markdown] lang="en" key="sdpa-ask"
@@ -1252,7 +1252,9 @@ def symptoms(attention: Callable[..., AttentionResult]) -> None:
     try:
         print(check_attention_contract(attention))
     except ContractViolation as broken:
-        broken.diagnosis = ""  # the evidence without the verdict
+        # en: the evidence without the verdict
+        # ru: улики без приговора
+        broken.diagnosis = ""
         print(broken)
 
 
@@ -1357,10 +1359,10 @@ Think of a row of clocks. The first hand turns quickly, each next one more slowl
 
 $$PE_{p,\,2r} = \sin(\omega_r\, p), \qquad PE_{p,\,2r+1} = \cos(\omega_r\, p), \qquad \omega_r = b^{-2r/d},$$
 
-with position $p$, width $d$, base $b = 10000$ and the hand's speed $\omega_r$. In the code, look for the line that interleaves sines and cosines.
+with position $p$, width $d$, base $b = 10000$ and the hand's speed $\omega_r$. In `sinusoidal_encoding`, look for the line that interleaves sines and cosines.
 """
 
-# %% [markdown] lang="ru" key="sinusoid-ask" en="1f10ff1c"
+# %% [markdown] lang="ru" key="sinusoid-ask" en="61858760"
 r"""
 ### Часы, которые идут с разной скоростью
 
@@ -1368,7 +1370,7 @@ r"""
 
 $$PE_{p,\,2r} = \sin(\omega_r\, p), \qquad PE_{p,\,2r+1} = \cos(\omega_r\, p), \qquad \omega_r = b^{-2r/d},$$
 
-где $p$ — позиция, $d$ — ширина, $b = 10000$ — основание, а $\omega_r$ — скорость стрелки. Найдите в коде строку, где чередуются синусы и косинусы.
+где $p$ — позиция, $d$ — ширина, $b = 10000$ — основание, а $\omega_r$ — скорость стрелки. Найдите в `sinusoidal_encoding` строку, где чередуются синусы и косинусы.
 """
 
 # %% key="positions"
@@ -1569,19 +1571,19 @@ from course_lib.attention import merge_heads
 
 # %% [markdown] lang="en" key="split-heads-read"
 r"""
-These two are inverse to each other. Follow the eight numbers of one sentence with two tokens of width 4, cut into two heads of width 2.
+`split_heads` cuts and `merge_heads` joins: the two are inverse to each other. Follow the eight numbers of one sentence with two tokens of width 4, cut into two heads of width 2.
 """
 
-# %% [markdown] lang="ru" key="split-heads-read" en="1236d970"
+# %% [markdown] lang="ru" key="split-heads-read" en="f2a46eec"
 r"""
-Эти две функции обратны друг другу. Проследите за восемью числами одного предложения: два токена ширины 4 разрезаются на две головы ширины 2.
+`split_heads` режет, `merge_heads` соединяет: эти две функции обратны друг другу. Проследите за восемью числами одного предложения: два токена ширины 4 разрезаются на две головы ширины 2.
 """
 
 # %% key="split-use"
 x = torch.arange(8.0).view(1, 2, 4)
-print("tokens", x.tolist())
-print("heads ", split_heads(x, 2).tolist())
-assert torch.equal(merge_heads(split_heads(x, 2)), x)
+heads = split_heads(x, 2)
+print(f"{x.tolist()=}", f"{heads.tolist()=}", sep="\n")
+assert torch.equal(merge_heads(heads), x)
 
 # %% [markdown] lang="en" key="split-break-ask"
 r"""
@@ -1599,8 +1601,8 @@ r"""
 
 # %% key="split-break"
 wrong = x.view(1, 2, 2, 2)
-print("wrong ", wrong.tolist())
-assert wrong.shape == split_heads(x, 2).shape and not torch.equal(wrong, split_heads(x, 2))
+print(f"{wrong.tolist()=}")
+assert wrong.shape == heads.shape and not torch.equal(wrong, heads)
 assert torch.equal(x.view(1, 1, 2, 4), split_heads(x, 1))
 
 # %% [markdown] lang="en" key="split-break-say"
@@ -1617,16 +1619,16 @@ r"""
 r"""
 ### The layer
 
-Queries, keys and values come from one fused projection `qkv`; after the heads are merged, `out` mixes them. `token_valid` marks real tokens, and padding is neither read nor allowed to ask. Look for the line that gives one mask to all heads.
+In `MultiHeadSelfAttention` queries, keys and values come from one fused projection `qkv`; after the heads are merged, `out` mixes them. `token_valid` marks real tokens, and padding is neither read nor allowed to ask. Look for the line that gives one mask to all heads.
 
 $$\mathrm{MHA}(X) = \mathrm{merge}_{h=1..H}\big(\mathrm{Attention}(Q_h, K_h, V_h)\big)\, W_O$$
 """
 
-# %% [markdown] lang="ru" key="mha-ask" en="4b56f762"
+# %% [markdown] lang="ru" key="mha-ask" en="0c9ba5ed"
 r"""
 ### Слой
 
-Запросы, ключи и значения даёт одна общая проекция `qkv`; после слияния голов их смешивает `out`. `token_valid` отмечает настоящие токены: дополнение никто не читает, и само оно ни о чём не спрашивает. Найдите строку, где одна маска достаётся всем головам.
+В `MultiHeadSelfAttention` запросы, ключи и значения даёт одна общая проекция `qkv`; после слияния голов их смешивает `out`. `token_valid` отмечает настоящие токены: дополнение никто не читает, и само оно ни о чём не спрашивает. Найдите строку, где одна маска достаётся всем головам.
 
 $$\mathrm{MHA}(X) = \mathrm{merge}_{h=1..H}\big(\mathrm{Attention}(Q_h, K_h, V_h)\big)\, W_O$$
 """
@@ -2143,14 +2145,14 @@ assert difference < 1e-12
 r"""
 ### Where do the parameters live?
 
-All three agree with the library. Now count their matrices: attention has four of size $d \times d$, the feed-forward network two of $d \times d_{ff}$, usually with $d_{ff} = 4d$. What share of an encoder layer, then, is the feed-forward network?
+All three agree with the library. Now count their matrices: attention has four of size $d \times d$, the feed-forward network two of $d \times d_{ff}$, usually with $d_{ff} = 4d$. `transformer_parameter_floor` adds them up into a `ParameterFloor`. What share of an encoder layer, then, is the feed-forward network?
 """
 
-# %% [markdown] lang="ru" key="floor-ask" en="0dddd31e"
+# %% [markdown] lang="ru" key="floor-ask" en="2167138a"
 r"""
 ### Где живут параметры?
 
-Все три совпали с библиотекой. Теперь посчитаем матрицы: у внимания их четыре, размером $d \times d$, у полносвязной сети — две, $d \times d_{ff}$, и обычно $d_{ff} = 4d$. Какую же долю слоя кодировщика занимает полносвязная сеть?
+Все три совпали с библиотекой. Теперь посчитаем матрицы: у внимания их четыре, размером $d \times d$, у полносвязной сети — две, $d \times d_{ff}$, и обычно $d_{ff} = 4d$. `transformer_parameter_floor` складывает их в `ParameterFloor`. Какую же долю слоя кодировщика занимает полносвязная сеть?
 """
 
 # %% key="floor"
@@ -2182,14 +2184,14 @@ r"""
 r"""
 ## 8. Does the future leak?
 
-Here is a test that needs no formulas. Change the last token of a sentence and see whether any *earlier* output moves: if one does, it has read the future. The probe is a small fixed network whose only path between tokens is attention.
+Here is a test that needs no formulas. Change the last token of a sentence and see whether any *earlier* output moves: if one does, it has read the future. The probe, `CausalityProbe`, is a small fixed network whose only path between tokens is attention.
 """
 
-# %% [markdown] lang="ru" key="probe-ask" en="2c252db5"
+# %% [markdown] lang="ru" key="probe-ask" en="f469c737"
 r"""
 ## 8. Не просачивается ли будущее?
 
-Вот проверка, которой не нужны формулы. Измените последний токен предложения и посмотрите, сдвинулся ли хоть один *более ранний* выход: если да, он прочёл будущее. Наш зонд — маленькая сеть с постоянными весами, в которой токены связаны только вниманием.
+Вот проверка, которой не нужны формулы. Измените последний токен предложения и посмотрите, сдвинулся ли хоть один *более ранний* выход: если да, он прочёл будущее. Наш зонд `CausalityProbe` — маленькая сеть с постоянными весами, в которой токены связаны только вниманием.
 """
 
 # %% key="probe"
@@ -2234,7 +2236,7 @@ These few lines catch a dropped mask, an off-by-one and a normalisation across t
 
 # %% [markdown] lang="ru" key="leak-say" en="4c57c43c"
 r"""
-Эти несколько строк одинаково ловят потерянную маску, промах на единицу и нормализацию вдоль времени: они спрашивают только о результате. Мы ещё встретимся с ними в разделе 10, где одна знаменитая проверка окажется слепой.
+Эти несколько строк ловят и потерянную маску, и промах на единицу, и нормализацию вдоль времени: они спрашивают только о результате. Мы ещё встретимся с ними в разделе 10, где одна знаменитая проверка окажется слепой.
 """
 
 # %% [markdown] lang="en" key="nll-ask"
@@ -2270,12 +2272,12 @@ assert all(abs(p - r) < 1e-12 for p, r in zip(probabilities, promise["probabilit
 
 # %% [markdown] lang="en" key="nll-by-hand-say"
 r"""
-The truth had probability 0.58, which costs 0.54 *nats* (a nat is to base $e$ what a bit is to base 2); the perplexity 1.72 says "as unsure as between 1.72 equally likely tokens". The function below does the same without ever computing the probability, so even $e^{-500}$ is no trouble.
+The truth had probability 0.58, which costs 0.54 *nats* (a nat is to base $e$ what a bit is to base 2); the perplexity 1.72 says "as unsure as between 1.72 equally likely tokens". `token_nll` below does the same without ever computing the probability, so even $e^{-500}$ is no trouble.
 """
 
-# %% [markdown] lang="ru" key="nll-by-hand-say" en="7529125d"
+# %% [markdown] lang="ru" key="nll-by-hand-say" en="ce4ed6ee"
 r"""
-Вероятность правильного токена была 0,58, и стоит это 0,54 *ната* (нат для основания $e$ — то же, что бит для основания 2); перплексия 1,72 значит: «сомнений столько же, сколько при выборе из 1,72 равновероятного токена». Функция ниже делает то же, не вычисляя самой вероятности, поэтому и $e^{-500}$ ей нипочём.
+Вероятность правильного токена была 0,58, и стоит это 0,54 *ната* (нат для основания $e$ — то же, что бит для основания 2); перплексия 1,72 значит: «сомнений столько же, сколько при выборе из 1,72 равновероятного токена». `token_nll` ниже делает то же, не вычисляя самой вероятности, поэтому и $e^{-500}$ ей нипочём.
 """
 
 # %% key="token-nll"
@@ -2350,7 +2352,9 @@ r"""
 # %% key="ex-nll-solution" role="solution" exercise="nll"
 def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
     valid = torch.ones_like(token_ids, dtype=torch.bool) if valid is None else valid
-    wide = logits[:, :-1].double()  # [B, T - 1, V]: the last logits have nothing to predict
+    # en: [B, T - 1, V]: the last logits have nothing to predict
+    # ru: [B, T - 1, V]: последним логитам нечего предсказывать
+    wide = logits[:, :-1].double()
     nats = F.cross_entropy(wide.flatten(0, 1), token_ids[:, 1:].flatten(), reduction="none")
     return nats[valid[:, 1:].flatten()].mean().item()
 
@@ -2373,12 +2377,12 @@ from course_lib.tiny_lm import greedy_continuation
 
 # %% [markdown] lang="en" key="tiny-lm-speaks-say"
 r"""
-The loop of `greedy_continuation` makes any such model speak: predict, take the likeliest token, append it, repeat. It switches to evaluation mode inside and restores the mode afterwards, and it never forgets the front of your prompt unless told to. Now the model itself; find the tied matrix in its constructor.
+The loop of `greedy_continuation` makes any such model speak: predict, take the likeliest token, append it, repeat. It switches to evaluation mode inside and restores the mode afterwards, and it never forgets the front of your prompt unless told to. Now the model itself, `TinyLM`; find the tied matrix in its constructor.
 """
 
-# %% [markdown] lang="ru" key="tiny-lm-speaks-say" en="e0bc1adb"
+# %% [markdown] lang="ru" key="tiny-lm-speaks-say" en="d5e4e599"
 r"""
-Цикл в `greedy_continuation` заставит говорить любую такую модель: предсказать, взять самый вероятный токен, приписать его, повторить. Внутри он переключает модель в режим вывода (eval), а потом возвращает прежний режим, и начала вашего текста не забывает, пока его об этом не попросят. Теперь сама модель; найдите в конструкторе связанную матрицу.
+Цикл в `greedy_continuation` заставит говорить любую такую модель: предсказать, взять самый вероятный токен, приписать его, повторить. Внутри он переключает модель в режим вывода (eval), а потом возвращает прежний режим, и начала вашего текста не забывает, пока его об этом не попросят. Теперь сама модель, `TinyLM`; найдите в конструкторе связанную матрицу.
 """
 
 # %% key="tiny-lm"
@@ -2416,7 +2420,9 @@ from course_lib.contracts.tying import check_tying_contract
 # %% key="tying-contracts-use"
 def tied_pair(vocab_size: int, d_model: int) -> nn.Module:
     pair = TinyLM(vocab_size=vocab_size, d_model=d_model, n_heads=1)
-    pair.embedding = pair.token_embedding  # the name that the contract looks for
+    # en: the name that the contract looks for
+    # ru: имя, которое ищет контракт
+    pair.embedding = pair.token_embedding
     return pair
 
 
@@ -2451,14 +2457,14 @@ print(windows[0, :-1].tolist(), windows[0, 1:].tolist(), sep="\n")
 r"""
 ### The overfit test
 
-A first question to any new model: can it memorise something tiny? If not, nothing bigger will help. The loop is the usual one: predict, measure in nats, follow the gradient. Double precision makes your curve agree with ours to many digits.
+A first question to any new model: can it memorise something tiny? If not, nothing bigger will help. The loop of `fit` is the usual one: predict, measure in nats (`next_token_loss`), follow the gradient. Double precision makes your curve agree with ours to many digits.
 """
 
-# %% [markdown] lang="ru" key="overfit-ask" en="c9ca0c1e"
+# %% [markdown] lang="ru" key="overfit-ask" en="01011d7f"
 r"""
 ### Проверка на заучивание
 
-Первый вопрос к любой новой модели: способна ли она заучить что-то крошечное? Если нет, браться за большее бесполезно. Цикл обычный: предсказать, измерить в натах, сделать шаг по градиенту. Благодаря двойной точности ваша кривая совпадёт с нашей во многих знаках.
+Первый вопрос к любой новой модели: способна ли она заучить что-то крошечное? Если нет, браться за большее бесполезно. Цикл в `fit` обычный: предсказать, измерить в натах (`next_token_loss`), сделать шаг по градиенту. Благодаря двойной точности ваша кривая совпадёт с нашей во многих знаках.
 """
 
 # %% key="loss-function"
@@ -2469,12 +2475,12 @@ from course_lib.training import fit
 
 # %% [markdown] lang="en" key="fit-read"
 r"""
-`predict_next` makes the only shift of the whole training: logits at position $t$ answer for token $t+1$. Shifting twice, or not at all, is another bug that does not stop the training. Two measures for the result follow, both in evaluation mode: the mean loss, and how often the likeliest guess is right.
+`predict_next` makes the only shift of the whole training: logits at position $t$ answer for token $t+1$. Shifting twice, or not at all, is another bug that does not stop the training. Two measures for the result follow, both in evaluation mode: `mean_nll` is the mean loss, `next_token_accuracy` says how often the likeliest guess is right.
 """
 
-# %% [markdown] lang="ru" key="fit-read" en="dc57f151"
+# %% [markdown] lang="ru" key="fit-read" en="f71f9c0b"
 r"""
-Единственный за всё обучение сдвиг делает `predict_next`: логиты позиции $t$ отвечают за токен $t+1$. Сдвинуть дважды или не сдвинуть вовсе — ещё одна ошибка, которая обучения не остановит. Дальше — две меры результата, обе в режиме вывода: средние потери и то, как часто самая вероятная догадка верна.
+Единственный за всё обучение сдвиг делает `predict_next`: логиты позиции $t$ отвечают за токен $t+1$. Сдвинуть дважды или не сдвинуть вовсе — ещё одна ошибка, которая обучения не остановит. Дальше — две меры результата, обе в режиме вывода: `mean_nll` — это средние потери, `next_token_accuracy` — то, как часто верна самая вероятная догадка.
 """
 
 # %% key="fit-measures"
@@ -2828,12 +2834,12 @@ from course_lib.sampling import nucleus_size
 
 # %% [markdown] lang="en" key="nucleus-read"
 r"""
-The first function is the softmax you know, with the temperature inside and the largest logit subtracted. The second walks down from the likeliest token until the mass reaches p. `token_distribution` below uses them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
+The first function, `tempered_softmax`, is the softmax you know, with the temperature inside and the largest logit subtracted. The second, `nucleus_size`, walks down from the likeliest token until the mass reaches p. `token_distribution` below uses them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
 """
 
-# %% [markdown] lang="ru" key="nucleus-read" en="8ccf11ad"
+# %% [markdown] lang="ru" key="nucleus-read" en="8459329d"
 r"""
-Первая функция — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая идёт от самого вероятного токена вниз, пока масса не достигнет p. `token_distribution` ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
+Первая функция, `tempered_softmax`, — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая, `nucleus_size`, идёт от самого вероятного токена вниз, пока масса не достигнет p. `token_distribution` ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
 """
 
 # %% key="token-distribution"
@@ -2850,12 +2856,12 @@ assert all(abs(sum(values) - 1) < 1e-12 for name, values in scenario.items() if 
 
 # %% [markdown] lang="en" key="scenario-say"
 r"""
-The first row holds the logits $[3, 2, 1, 0]$, the others four policies for them, each a distribution with sum 1. Before you look at the picture: which of the four leave the last token a chance?
+The first row of `sampling_scenario` holds the logits $[3, 2, 1, 0]$, the others four policies for them, each a distribution with sum 1. Before you look at the picture: which of the four leave the last token a chance?
 """
 
-# %% [markdown] lang="ru" key="scenario-say" en="8a902bbf"
+# %% [markdown] lang="ru" key="scenario-say" en="fc7af1ae"
 r"""
-Первая строка — логиты $[3, 2, 1, 0]$, остальные — четыре стратегии для них, и каждая даёт распределение с суммой 1. Прежде чем взглянуть на рисунок: какие из четырёх оставляют последнему токену шанс?
+Первая строка в `sampling_scenario` — логиты $[3, 2, 1, 0]$, остальные — четыре стратегии для них, и каждая даёт распределение с суммой 1. Прежде чем взглянуть на рисунок: какие из четырёх оставляют последнему токену шанс?
 """
 
 # %% key="drawing-sampling" role="folded"
@@ -2965,7 +2971,7 @@ r"""
 # %% key="order-break"
 temperature_first = token_distribution([3.0, 2.0, 1.0], temperature=0.5, top_p=0.8)
 truncation_first = token_distribution([3.0, 2.0, 1.0], top_p=0.8)
-for name, values in {"temperature": temperature_first, "truncation": truncation_first}.items():
+for name, values in {"temperature_first": temperature_first, "truncation_first": truncation_first}.items():
     print(name, [token for token, p in enumerate(values) if p > 0])
 assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 
