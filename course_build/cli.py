@@ -34,6 +34,9 @@ COMMANDS = {
     "diff": ("course_build.diff", "what changed in the text since its translation was confirmed"),
     "proofread": ("course_build.proofreading.command", "check spelling, typography, letters"),
     "confirm": ("course_build.confirm", "after re-reading: stamp translations as up to date"),
+    "export": ("course_build.interchange.export", "write the texts as PO files for translators"),
+    "import": ("course_build.interchange.importing", "put the translations of PO files back"),
+    "add-language": ("course_build.add_language", "begin a translation into one more language"),
 }
 
 

@@ -1,7 +1,6 @@
 """Confirming translations: each stamp is set to the source text it was just re-read against."""
 
 import argparse
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from course_build.commands import BUILDER, some
 from course_build.decode import decode
 from course_build.files import read_files, write_files
 from course_build.findings import DONE, CourseError
+from course_build.header import with_stamp
 from course_build.pairs import (
     CONFIRMED,
     MISSING,
@@ -63,16 +63,8 @@ def with_stamps(text: str, pairs: Iterable[Pair], first: str) -> str:
     lines = text.split("\n")
     for pair in pairs:
         place = pair.translation.line - 1
-        lines[place] = _stamped(lines[place], first, stamp(pair.source.text))
+        lines[place] = with_stamp(lines[place], first, stamp(pair.source.text))
     return "\n".join(lines)
-
-
-def _stamped(header: str, name: str, fresh: str) -> str:
-    old = re.compile(rf"(?<=\s){re.escape(name)}\s*=\s*(\"[^\"]*\"|'[^']*')")
-    new = f'{name}="{fresh}"'
-    if old.search(header):
-        return old.sub(new, header)
-    return f"{header.rstrip()} {new}"
 
 
 def _told(pair: Pair) -> str:

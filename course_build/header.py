@@ -42,6 +42,16 @@ def key_in(written: str) -> str | None:
     return seen[1] if seen else None
 
 
+def with_stamp(written: str, name: str, fresh: str) -> str:
+    """Set a header's stamp: where one stands, else at once after the key."""
+    old = re.compile(rf"(?<=\s){re.escape(name)}\s*=\s*(\"[^\"]*\"|'[^']*')")
+    new = f'{name}="{fresh}"'
+    if old.search(written):
+        return old.sub(new, written)
+    key = re.compile(r"(?<=\s)key\s*=\s*(\"[^\"]*\"|'[^']*')")
+    return key.sub(rf"\g<0> {new}", written.rstrip(), count=1)
+
+
 def read_header(
     path: str, line: int, written: str, read: Mapping, languages: Sequence[str]
 ) -> tuple[Header | None, list[Finding]]:

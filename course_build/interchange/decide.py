@@ -1,0 +1,114 @@
+"""What to do with each entry of a PO file that came back: put it in, leave it out, or refuse it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from course_build.findings import Finding
+from course_build.interchange.entries import Entry
+from course_build.interchange.po import UNSEEN, Message
+from course_build.interchange.weave import Change
+from course_build.pairs import CONFIRMED
+from course_build.source import HEADER_LIKE, Cell
+from course_build.twins import stamp
+
+
+@dataclass
+class Decision:
+    """The changes to make, why other entries stay out, and what is broken."""
+
+    changes: list[Change] = field(default_factory=list)
+    left_out: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    empty: int = 0
+    unchanged: int = 0
+
+
+def decide(
+    path: str, messages: Iterable[Message], entries: Mapping[str, Entry], language: str
+) -> Decision:
+    """Go through a PO file's entries; `entries` are those of the sources today, by context."""
+    decision = Decision()
+    for message in messages:
+        text = _trimmed(message.translation)
+        entry = entries.get(message.context)
+        if not text:
+            decision.empty += 1
+        elif entry is None:
+            what = f"{message.context!r} is no cell of the course any more"
+            decision.left_out.append(_left_out(path, message, what, "export again"))
+        elif reason := _reason(message, entry):
+            decision.left_out.append(_left_out(path, message, *reason))
+        elif broken := _broken(text, entry):
+            finding = Finding(path, message.line, message.context, "po-text", *broken)
+            decision.findings.append(finding)
+        else:
+            change = Change(entry, language, text, _stamp(message, entry))
+            if _changes(change):
+                decision.changes.append(change)
+            else:
+                decision.unchanged += 1
+    return decision
+
+
+def _trimmed(text: str) -> str:
+    """Without blank lines around: a cell has none."""
+    lines = text.split("\n")
+    full = [number for number, line in enumerate(lines) if line.strip()]
+    return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
+
+
+def _reason(message: Message, entry: Entry) -> tuple[str, str] | None:
+    """Why a translation does not belong into the source, as (message, mend)."""
+    same = stamp(message.source) == stamp(entry.source)
+    if message.fuzzy and (entry.comment or entry.translation is None):
+        return "it is marked fuzzy: a guess", "read it, then remove the mark"
+    if same or stamp(_trimmed(message.translation)) == stamp(entry.text):
+        return None
+    if entry.comment:
+        return "the comment has changed since the export", "export again"
+    if entry.state == CONFIRMED:
+        return "a translation of today's text stands there already", "export again"
+    return None
+
+
+def _broken(text: str, entry: Entry) -> tuple[str, str] | None:
+    """What a text must not contain if the source is to stay readable, as (message, mend)."""
+    if unseen := UNSEEN.search(text):
+        return f"it holds the character U+{ord(unseen[0]):04X}", "remove it"
+    if entry.comment and "\n" in text:
+        return "a comment has one line", "write it on one line"
+    if entry.kind in ("prose", "hint") and '"""' in text:
+        return 'three double quotes would end the cell: """', "quote in another way"
+    for line in text.split("\n"):
+        if HEADER_LIKE.match(line):
+            return f"this line would begin a new cell: {line.strip()!r}", "word it differently"
+    return None
+
+
+def _stamp(message: Message, entry: Entry) -> str | None:
+    """The stamp that a translation gets: of the text that it was made from; fuzzy changes none."""
+    return None if entry.comment or message.fuzzy else stamp(message.source)
+
+
+def _changes(change: Change) -> bool:
+    here = change.entry.translation
+    if not isinstance(here, Cell):
+        return change.text != here
+    return change.text != here.text or change.stamp not in (None, here.stamp)
+
+
+def _left_out(path: str, message: Message, what: str, mend: str) -> Finding:
+    return Finding(path, message.line, message.context, "left-out", what, mend, stale=True)
+
+
+def in_both(files: Mapping[str, Sequence[Message]]) -> list[Finding]:
+    """Two files of one language may not speak of the same cell."""
+    owners: dict[str, str] = {}
+    findings = []
+    for path, messages in files.items():
+        for message in messages:
+            if owners.setdefault(message.context, path) != path:
+                what = f"{message.context!r} is in {owners[message.context]} too"
+                mend = "import one of them"
+                findings.append(Finding(path, message.line, None, "po-duplicate", what, mend))
+    return findings
