@@ -28,8 +28,8 @@ check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinne
 run: ## execute every rendered notebook with papermill and report
 	@$(COURSE) -m course_build.run $(ARGS)
 
-lab: ## open the rendered notebooks in JupyterLab
-	@$(COURSE) -m jupyterlab notebooks $(ARGS)
+lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
+	@PYTHONPATH="$(CURDIR)" $(COURSE) -m jupyterlab notebooks $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \

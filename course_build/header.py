@@ -15,6 +15,7 @@ ROLES = {
     "hint": "markdown",
     "solution": "code",
 }
+ATTRIBUTES = ("key", "lang", "tags", "role", "exercise", "reference", "differs")
 MACHINERY = "-machinery"
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_KEY = 50
@@ -86,7 +87,7 @@ def _problems(
     if "incorrectly_encoded_metadata" in attributes or kind == "raw":
         mend = 'write name="value" or tags=["a", "b"], one space between'
         return [("cell-header", f"the attributes cannot be read: {written}", mend)]
-    known = ("key", "lang", languages[0], "tags", "role", "exercise", "reference", "differs")
+    known = (*ATTRIBUTES, languages[0])
     problems: list[Problem] = []
     for name, value in attributes.items():
         if name not in known:
