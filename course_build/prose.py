@@ -30,6 +30,11 @@ def parse_prose(text: str) -> tuple[Token, ...]:
 
 @functools.cache
 def _parser() -> MarkdownIt:
+    return new_parser()
+
+
+def new_parser() -> MarkdownIt:
+    """A parser for the course's Markdown."""
     return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_inline=True)
 
 

@@ -1,8 +1,10 @@
 """Letters of another script that no eye can tell from the right ones, in words, names and code."""
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from course_build.code import parse_code
 from course_build.findings import Finding
 from course_build.proofreading.languages import LOOK_ALIKES, TABLES, script_of
 from course_build.proofreading.pieces import SHARED, Piece
@@ -10,6 +12,8 @@ from course_build.proofreading.typography import READ
 from course_build.proofreading.words import Words
 
 RULE = "look-alike"
+SCRIPTS = {table.script for table in TABLES.values()}
+NAME_FIELDS = ("id", "attr", "arg", "name")
 LETTERS = re.compile(r"\w*[^\W\d_]\w*")
 ESCAPE = re.compile(r"\\[abfnrtv]")
 OTHER = {**LOOK_ALIKES, **{other: letter for letter, other in LOOK_ALIKES.items()}}
@@ -19,21 +23,39 @@ def check_letters(path: str, text: str) -> Iterator[Finding]:
     """Words, in code too, that mix the scripts of the course's languages."""
     if text.isascii():
         return
-    scripts = {table.script for table in TABLES.values()}
     in_code = path.endswith(".py")
     for number, line in enumerate(text.split("\n"), 1):
-        if line.isascii():
-            continue
-        for word in LETTERS.finditer(ESCAPE.sub("  ", line) if in_code else line):
-            found = [script_of(letter) for letter in word[0] if letter.isalpha()]
-            if len(scripts.intersection(found)) > 1:
-                rare = min(set(found), key=found.count)
-                strange = ", ".join(c for c in word[0] if c.isalpha() and script_of(c) == rare)
-                yield Finding(
-                    path, number, None, RULE,
-                    f"{word[0]!r} mixes alphabets: {rare.capitalize()} are {strange}",
-                    "type the word again in one alphabet",
-                )  # fmt: skip
+        if not line.isascii():
+            for word in LETTERS.finditer(ESCAPE.sub("  ", line) if in_code else line):
+                strange = _strange_letters(word[0])
+                if strange:
+                    message = f"{word[0]!r} mixes alphabets: {strange}"
+                    mend = "type the word again in one alphabet"
+                    yield Finding(path, number, None, RULE, message, mend)
+    if in_code:
+        yield from _check_names(path, parse_code(text))
+
+
+def _strange_letters(word: str) -> str:
+    """The letters of a word that are in the rarer of its alphabets; nothing if it has but one."""
+    letters = [letter for letter in word if letter.isalpha()]
+    scripts = [script_of(letter) for letter in letters]
+    if len(SCRIPTS.intersection(scripts)) < 2:
+        return ""
+    rare = min(sorted(set(scripts)), key=scripts.count)
+    there = (one for one, script in zip(letters, scripts, strict=True) if script == rare)
+    return f"{rare.capitalize()} are {', '.join(there)}"
+
+
+def _check_names(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """Names in code that look like others: written wholly in Cyrillic letters that seem Latin."""
+    for node in ast.walk(tree):
+        for name in (getattr(node, field, None) for field in NAME_FIELDS):
+            if isinstance(name, str) and name and not name.isascii():
+                meant = "".join(OTHER.get(letter, letter) for letter in name)
+                if meant.isascii() and not _strange_letters(name):
+                    message = f"the name {name!r} is not in Latin letters"
+                    yield Finding(path, node.lineno, None, RULE, message, f"type {meant!r} again")
 
 
 def check_words(pieces: Iterable[Piece], words: Mapping[str, Words]) -> Iterator[Finding]:

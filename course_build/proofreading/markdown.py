@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_build.proofreading.pieces import HOLE, Part
+from course_build.prose import new_parser
 
 LOST = "lines"  # line ends inside a token that its content does not show
 
@@ -51,7 +51,7 @@ class _Walk:
 @functools.cache
 def _parser() -> MarkdownIt:
     """The course's Markdown, with every inline rule counting the line ends it passes over."""
-    parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_inline=True)
+    parser = new_parser()
     for rule in parser.inline.ruler.__rules__:
         if rule.name != "newline":
             rule.fn = _counting(rule.fn)

@@ -22,7 +22,9 @@ def check_spelling(pieces: Iterable[Piece], words: Mapping[str, Words]) -> list[
     findings = []
     spelled: list[tuple[Piece, re.Match[str], str]] = []
     for piece in pieces:
-        for word in piece.words() if piece.kind != SHARED else ():
+        if piece.kind == SHARED or piece.language not in words:
+            continue
+        for word in piece.words():
             language = language_of(word[0], piece.language, words)
             if language in words and not _is_exempt(piece, word):
                 spelled.append((piece, word, language))
@@ -37,7 +39,7 @@ def _check_word(
 ) -> Iterator[Finding]:
     if not words.knows(word[0]):
         better = words.one_edit_away(word[0])
-        write = f"write {better!r}" if better else "correct it"
+        write = f"write {' or '.join(map(repr, better))}" if better else "correct it"
         yield piece.finding(
             word.start(), "spelling",
             f"{word[0]!r} is in no dictionary ({language}): {piece.around(*word.span())}",

@@ -43,7 +43,7 @@ MARKS = {
              "add the space"),
         Mark("ellipsis", r"(?<=\w)\.\.\.", "three points", "write the one character …"),
         Mark("dash", r"(?<=\s)--(?=\s)", "two hyphens stand for a dash", "write a dash"),
-        Mark("doubled-word", r"(?<![\w-])([^\W\d_]{2,})\s+\1(?![\w-])", "a word stands twice",
+        Mark("doubled-word", r"(?i)(?<![\w-])([^\W\d_]{2,})\s+\1(?![\w-])", "a word stands twice",
              "take one away", RUNNING),
     ),
     "en": (
@@ -60,6 +60,9 @@ MARKS = {
         Mark("quotes", '"', "a straight quotation mark", "write «ёлочки», inside them „лапки“"),
         Mark("quotes", r"“(?=\w)|”", "a foreign quotation mark",
              "write «ёлочки», inside them „лапки“"),
+        Mark("quotes", "«(?=[^»]*«)", "quotation marks inside others of their kind",
+             "write the inner ones „лапки“"),
+        Mark("quotes", r"«(?=[^»]*\Z)", "a quotation that does not end", "add the closing »"),
         Mark("dash", rf"(?<=[^\s{NBSP}])[ \n]+—", "a dash that may begin a line",
              "put a no-break space before the dash", WRAPPED),
         Mark("dash", r"(?<!\s)—|—(?!\s)", "a dash without spaces",

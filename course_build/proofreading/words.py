@@ -1,12 +1,16 @@
 """Which words are right: the dictionaries of a language and the project's own list."""
 
 import functools
+import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from course_build.proofreading.languages import Table
+
+MOST_OFFERED = 3
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Words:
         self.variants: dict[str, str] = {}  # our spelling -> the dictionary's, as met in texts
         self._added = {form: e.word for e in self.entries for form in forms(e.word, table)}
         self._known: dict[str, bool] = {}
-        self._near: dict[str, str | None] = {}
+        self._near: dict[str, tuple[str, ...]] = {}
 
     def knows(self, word: str) -> bool:
         """Say whether a word is right; a word of the list is noted as used."""
@@ -43,11 +47,11 @@ class Words:
         """Say whether somebody has asked for exactly this word."""
         return word in self._known
 
-    def one_edit_away(self, word: str) -> str | None:
-        """The first dictionary word, in order of the edits, that one edit makes of this one."""
+    def one_edit_away(self, word: str) -> tuple[str, ...]:
+        """The first dictionary words, in order of the edits, that one edit makes of this one."""
         if word not in self._near:
             near = filter(self.in_dictionary, edits(word, self.table.letters))
-            self._near[word] = next(near, None)
+            self._near[word] = tuple(islice(dict.fromkeys(near), MOST_OFFERED))
         return self._near[word]
 
     def _look_up(self, word: str) -> bool:
@@ -126,10 +130,19 @@ def edits(word: str, letters: str) -> Iterator[str]:
 @functools.cache
 def dictionary(name: str):
     """A dictionary that spylls carries, by its name under hunspell/data; loaded once."""
-    import spylls.hunspell
+    from spylls.hunspell import Dictionary, data, readers
 
-    folder = Path(spylls.hunspell.__file__).parent / "data"
-    return spylls.hunspell.Dictionary.from_files(str(folder / name))
+    class Closing(readers.FileReader):
+        """spylls leaves its files open; read each at once instead."""
+
+        def _open(self, path, encoding):
+            text = Path(path).read_text(encoding=encoding, errors="surrogateescape")
+            return io.StringIO(text)
+
+    path = Path(data.__file__).parent / name
+    aff, context = readers.read_aff(Closing(f"{path}.aff"))
+    dic = Closing(f"{path}.dic", encoding=context.encoding)
+    return Dictionary(aff, readers.read_dic(dic, aff=aff, context=context))
 
 
 @functools.cache
