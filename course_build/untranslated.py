@@ -1,0 +1,179 @@
+"""Words in another script in what an executed notebook shows: what nobody has translated.
+
+Names are the same in every language: those listed here and, in what is printed, whatever the
+notebook's code calls something. The messages of exceptions are in the language of the code.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+from course_build.code import parse_code
+from course_build.executed import joined, outputs
+from course_build.proofreading.languages import TABLES, script_of
+
+SVG = "image/svg+xml"
+ALT = "alt text"
+IN_FIGURES = (SVG, ALT)
+SVG_TEXT = "{http://www.w3.org/2000/svg}text"
+TOKEN = re.compile(r"\w+(?:[-.]\w+)*")
+WORD = re.compile(r"[^\W\d_]+")
+BESIDE_CODE = re.compile(r"[0-9a-f]{12,}|(?:/[\w.-]+){2,}")  # digests and paths
+SPACES = re.compile(r"(?:\\?\s)+")
+GAP = ".{1,200}?"  # where a message has a field
+
+# Names that the code of a notebook need not hold -> what they are.
+NAMES = {
+    "GPT small XL Llama TinyLM": "models",
+    "NumPy Python SHA pip install": "software, and what is typed",
+    "OMP NUM THREADS": "a setting of the environment",
+    "FLOP MFLOP GFLOP": "units",
+    "True False None NaN float meta": "values, types and devices as the code writes them",
+    "ln log top Top": "functions of mathematics; top-k, also where it begins a sentence",
+    "end": "a token of the chain of words",
+    "SGD AdamW": "optimisers",
+    "repeatable": "a clause of the contracts, which is a name in one word",
+    "changing": "an exception's message that begins elsewhere than at its raise",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A text that a cell put out, and how: printed, as a value, or in a figure."""
+
+    key: str
+    where: str
+    text: str
+
+
+def foreign_script(language: str, source: str) -> str | None:
+    """The script of the source language, where the translation is written in another one."""
+    if language not in TABLES or TABLES[language].script == TABLES[source].script:
+        return None
+    return TABLES[source].script
+
+
+def untranslated(
+    notebook: Mapping[str, Any], script: str, also: Collection[str] = ()
+) -> Iterator[tuple[Shown, list[str]]]:
+    """Every text in the outputs with the words of this script in it that are not names.
+
+    `also` are names that only this machine knows: its processor, its libraries.
+    """
+    listed = {*listed_names(), *also}
+    called = listed | names_in(_trees(notebook))
+    said = messages(_trees(notebook))
+    for shown in shown_texts(notebook):
+        names = listed if shown.where in IN_FIGURES else called
+        words = foreign_words(_without(shown.text, said), script, names)
+        if words:
+            yield shown, words
+
+
+def listed_names() -> set[str]:
+    """The names of NAMES, one by one."""
+    return {name for group in NAMES for name in group.split()}
+
+
+def foreign_words(text: str, script: str, names: Collection[str]) -> list[str]:
+    """The words in this script; what is one letter or holds an underscore is a name."""
+    found = [
+        word
+        for token in TOKEN.findall(text)
+        if "_" not in token
+        for word in WORD.findall(token)
+        if len(word) > 1 and script_of(word[0]) == script and word not in names
+    ]
+    return list(dict.fromkeys(found))
+
+
+def shown_texts(notebook: Mapping[str, Any]) -> Iterator[Shown]:
+    """Every text in the outputs; of a figure its labels and its alt text."""
+    for key, output in outputs(notebook):
+        if "text" in output:
+            yield Shown(key, str(output.get("name")), joined(output["text"]))
+        for kind, content in output.get("data", {}).items():
+            for text in _texts(kind, joined(content)):
+                yield Shown(key, kind, text)
+        for told in output.get("metadata", {}).values():
+            if isinstance(told, Mapping) and told.get("alt"):
+                yield Shown(key, ALT, told["alt"])
+
+
+def _texts(kind: str, content: str) -> Iterator[str]:
+    if kind == SVG:
+        for element in ElementTree.fromstring(content).iter(SVG_TEXT):
+            yield "".join(element.itertext())
+    elif kind == "text/html":
+        reader = _Reader()
+        reader.feed(content)
+        yield " ".join(reader.texts)
+    elif kind.startswith("text/"):
+        yield content
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def names_in(trees: Iterable[ast.Module]) -> set[str]:
+    """Every name in some code, word by word: of a variable, an argument, an attribute, a module."""
+    names: set[str] = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            for field in ("id", "attr", "arg", "name", "module", "asname"):
+                name = getattr(node, field, None)
+                names.update(WORD.findall(name) if isinstance(name, str) else ())
+    return names
+
+
+def messages(trees: Iterable[ast.Module]) -> list[re.Pattern[str]]:
+    """The texts in `raise` statements, as patterns with a gap for each field."""
+    texts = {
+        _pattern(node)
+        for tree in trees
+        for raised in ast.walk(tree)
+        if isinstance(raised, ast.Raise)
+        for node in ast.walk(raised)
+        if isinstance(node, ast.JoinedStr) or _is_text(node)
+    }
+    return [re.compile(text) for text in sorted(texts, key=len, reverse=True) if _says(text)]
+
+
+def _pattern(node: ast.AST) -> str:
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    pieces = [SPACES.sub(" ", re.escape(p.value)) if _is_text(p) else GAP for p in parts]
+    text = "".join(pieces).strip().removeprefix(GAP).removesuffix(GAP).strip()
+    begins, ends = (r"\b" if end.isalnum() else "" for end in (text[:1], text[-1:]))
+    return begins + text + ends
+
+
+def _says(pattern: str) -> bool:
+    """A pattern that says something: not gaps alone, which would match any text."""
+    return len(WORD.findall(pattern.replace(GAP, ""))) >= 2
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _trees(notebook: Mapping[str, Any]) -> Iterator[ast.Module]:
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            yield parse_code(joined(cell["source"]))
+
+
+def _without(text: str, said: Collection[re.Pattern[str]]) -> str:
+    text = BESIDE_CODE.sub(" ", " ".join(text.split()))
+    for message in said:
+        text = message.sub(" ", text)
+    return text
