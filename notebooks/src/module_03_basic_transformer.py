@@ -139,10 +139,10 @@ print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
 
 # %% [markdown] lang="en" key="expect-raises-say"
 r"""
-One digit was changed, and the reader refused the text. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready, and the subject can begin.
+One digit was changed, and the reader refused the text. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready; now to the subject.
 """
 
-# %% [markdown] lang="ru" key="expect-raises-say" en="4e8ed3ff"
+# %% [markdown] lang="ru" key="expect-raises-say" en="a353b4fd"
 r"""
 Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.) Рабочее место готово, переходим к делу.
 """
@@ -340,10 +340,10 @@ assert torch.allclose(shared, shared.T) and not torch.allclose(separate, separat
 
 # %% [markdown] lang="en" key="projections-say"
 r"""
-With one shared matrix the table is symmetric: a pronoun cannot match its noun better than the noun matches the pronoun. Two matrices lift this restriction. Since one sequence plays all three roles, this is called *self-attention*.
+With one shared matrix the table is symmetric: a pronoun cannot match its noun better than the noun matches the pronoun. Two matrices lift this restriction. Since one sequence plays all three roles, such attention is called *self-attention*.
 """
 
-# %% [markdown] lang="ru" key="projections-say" en="252885e7"
+# %% [markdown] lang="ru" key="projections-say" en="8d5b535d"
 r"""
 С одной общей матрицей таблица симметрична: местоимение не может подходить к своему существительному лучше, чем существительное — к местоимению. Две матрицы снимают это ограничение. Все три роли играет одна и та же последовательность, поэтому такое внимание называют *самовниманием*.
 """
@@ -370,10 +370,10 @@ for length in (512, 1_024, 2_048):
 
 # %% [markdown] lang="en" key="attention-cost-say"
 r"""
-Twice the length, four times the pairs. Each costs 64 multiplications to compare and 64 to mix the values; everything else in a layer grows in proportion to the length. Module 4 measures where the square begins to matter.
+Twice the length, four times the pairs. Each pair costs 64 multiplications to compare and 64 to mix the values; everything else in a layer grows in proportion to the length. Module 4 measures where the square begins to matter.
 """
 
-# %% [markdown] lang="ru" key="attention-cost-say" en="f2ed6605"
+# %% [markdown] lang="ru" key="attention-cost-say" en="29ca4f04"
 r"""
 Вдвое длиннее текст — вчетверо больше пар. Каждая пара стоит 64 умножения при сравнении и ещё 64 при смешивании значений; всё остальное в слое растёт пропорционально длине. С какой длины этот квадрат начинает сказываться, мы измерим в модуле 4.
 """
@@ -733,10 +733,10 @@ r"""
 r"""
 ### Four masks you will meet
 
-*Padding* is filler that makes the texts of a *batch* (texts processed together) equally long; its mask hides it. *Causal* hides the future. A language model on padded text needs *both*, joined by a logical "and". In *cross-attention* four queries of one text read six keys of another, here with the last key hidden.
+*Padding* is filler that makes the texts of a *batch* (texts processed together) equally long; its mask hides it. A *causal* mask hides the future. A language model on padded text needs *both*, joined by a logical "and". In *cross-attention* four queries of one text read six keys of another, here with the last key hidden.
 """
 
-# %% [markdown] lang="ru" key="mask-kinds-ask" en="a829dab7"
+# %% [markdown] lang="ru" key="mask-kinds-ask" en="42c29e52"
 r"""
 ### Четыре маски, которые вам встретятся
 
@@ -1348,7 +1348,7 @@ No: swap sun and moon, and their outputs change. The mask breaks the symmetry, a
 
 # %% [markdown] lang="ru" key="causal-order-say" en="7b67dbcf"
 r"""
-Нет: поменяйте местами солнце и луну — их выходы изменятся. Маска нарушает симметрию, и декодировщики вовсе без сигнала о позициях способны узнавать порядок по ней (Haviv et al. 2022). Но внутри одного слоя последний токен по-прежнему видит мешок: затмение перестановки не заметило. Явный сигнал подскажет порядок сразу всем слоям.
+Нет: поменяйте местами солнце и луну — их выходы изменятся. Маска нарушает симметрию, и даже декодировщики без всякого сигнала о позициях способны узнавать порядок по ней (Haviv и др., 2022). Но внутри одного слоя последний токен по-прежнему видит мешок: затмение перестановки не заметило. Явный сигнал подскажет порядок сразу всем слоям.
 """
 
 # %% [markdown] lang="en" key="sinusoid-ask"
@@ -2059,7 +2059,7 @@ The note in the margin stays the same size however large the stream is; the tiny
 
 # %% [markdown] lang="ru" key="stream-say" en="3dc08796"
 r"""
-Размер заметки на полях остаётся прежним, как бы ни был велик поток; крошечная разница — из-за $\varepsilon$. Блок с нормализацией после подслоя (post-norm) нормировал бы сам поток в каждом слое, и глубокие стопки таких блоков приходится осторожно разогревать: скорость обучения поднимают постепенно (Xiong et al. 2020).
+Размер заметки на полях остаётся прежним, как бы ни был велик поток; крошечная разница — из-за $\varepsilon$. Блок с нормализацией после подслоя (post-norm) нормировал бы сам поток в каждом слое, и глубокие стопки таких блоков приходится осторожно разогревать: скорость обучения поднимают постепенно (Xiong и др., 2020).
 """
 
 # %% [markdown] lang="en" key="family-ask"
@@ -2559,10 +2559,10 @@ print(model.generate(torch.tensor([[0, 1, 2]]), 40, sliding_window=True)[0, -8:]
 
 # %% [markdown] lang="en" key="continuation-say"
 r"""
-It counts. The refusal says that 40 more tokens do not fit into a context of 32; a model that quietly forgets the front of your prompt answers a question you did not ask. The sliding window does forget it, but only when asked for by name, as in the last line.
+It counts, round and round. The refusal says that 40 more tokens do not fit into a context of 32; a model that quietly forgets the front of your prompt answers a question you did not ask. The sliding window does forget it, but only when asked for by name, as in the last line.
 """
 
-# %% [markdown] lang="ru" key="continuation-say" en="a8cb07bf"
+# %% [markdown] lang="ru" key="continuation-say" en="d45f4ead"
 r"""
 Модель считает по кругу. Отказ говорит, что ещё 40 токенов не помещаются в контекст длиной 32; модель, которая втихую забывает начало вашего текста, отвечает уже не на ваш вопрос. Скользящее окно тоже его забывает, но лишь по явной просьбе, как в последней строке.
 """
@@ -2748,10 +2748,10 @@ print(expect_raises(ContractViolation, check_causality_contract, inverted, **siz
 
 # %% [markdown] lang="en" key="gallery-contract-say"
 r"""
-Four leaks found, each on two tokens. Only the pattern of what moves is visible from outside, so a name covers every bug that leaves the same pattern, and the message lists them all. `copied_head` passes: it does not leak. Its bug belongs to the contract of tying.
+Four leaks found, each on two tokens. Only the pattern of what moves is visible from outside, so bugs that leave the same pattern cannot be told apart, and the message lists them all. `copied_head` passes: it does not leak. Its bug belongs to the contract of tying.
 """
 
-# %% [markdown] lang="ru" key="gallery-contract-say" en="6ffc33c8"
+# %% [markdown] lang="ru" key="gallery-contract-say" en="7aa390fc"
 r"""
 Найдены четыре утечки, и каждая показана на двух токенах. Снаружи виден лишь узор того, что сдвинулось, поэтому ошибки с одинаковым узором неразличимы, и сообщение перечисляет их все. `copied_head` проходит: утечки в ней нет. Её ошибка — дело контракта связывания.
 """
@@ -2977,10 +2977,10 @@ assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 
 # %% [markdown] lang="en" key="order-say"
 r"""
-Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings mean different texts in different programs, even in two releases of one library ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). At temperature 1 the order cannot show, so state yours and test it away from 1.
+Temperature first keeps one token; truncation first keeps two, and cooling them later does not remove the second. The same settings give different texts in different programs, even in two releases of one library ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). At temperature 1 the order cannot show, so state yours and test it away from 1.
 """
 
-# %% [markdown] lang="ru" key="order-say" en="e0d36ed3"
+# %% [markdown] lang="ru" key="order-say" en="d360be95"
 r"""
 Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки дают разные тексты в разных программах и даже в двух версиях одной библиотеки ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). При температуре 1 порядок ничем себя не выдаёт, поэтому объявите свой и проверяйте его при температуре, далёкой от 1.
 """
