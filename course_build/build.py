@@ -5,7 +5,7 @@ broken. Stale translations do not stop the later stages: the caller decides abou
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from course_build.clashes import check_clashes, own_imports
 from course_build.code_twins import check_code_twins
@@ -14,6 +14,9 @@ from course_build.drafts import progress
 from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
+from course_build.glossary import Term, read_glossary
+from course_build.glossary_links import Linker
+from course_build.glossary_page import page_path, write_page
 from course_build.head import NAME, add_head, head_texts, module_number
 from course_build.language import check_comments
 from course_build.lint import code_faults, lint
@@ -37,6 +40,7 @@ class Files:
     sources: Mapping[str, bytes]
     library: Mapping[str, bytes]
     references: Mapping[str, bytes]
+    glossary: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Course:
     notebooks: Mapping[str, bytes]
     solved: Mapping[str, bytes]
     stale: tuple[Finding, ...]
+    pages: Mapping[str, bytes] = field(default_factory=dict)
 
     def with_notebook(self, stem: str, language: str, learner: bytes, solved: bytes) -> "Course":
         """This course and one notebook more, in both editions."""
@@ -86,6 +91,9 @@ def build_course(
     stop_if_broken(check_names(files.sources))
     library = Library(files.library, read_library_module)
     stems = [stem_of(path) for path in files.sources]
+    terms = read_terms(files, settings)
+    linker = Linker(terms)
+    uses: dict[str, dict[str, dict[str, str]]] = {language: {} for language in languages}
     course = Course({}, {}, ())
     findings: list[Finding] = []
     for path in paths:
@@ -107,10 +115,23 @@ def build_course(
             told = progress(units, language) if language in settings.drafts else ""
             head = head_texts(stem_of(path), stems, language, settings, keys, told)
             name = f"{stem_of(path)}.{language}.ipynb"
-            rendered = [render(add_head(cells, head), name) for cells in editions]
+            linked, uses[language][stem_of(path)] = link_editions(linker, *editions)
+            rendered = [render(add_head(cells, head), name) for cells in linked]
             course = course.with_notebook(stem_of(path), language, *rendered)
     stop_if_broken(findings)
+    if terms and len(paths) == len(files.sources):  # the page tells of all the modules
+        pages = {page_path(code): write_page(terms, code, settings, uses[code]) for code in uses}
+        course = replace(course, pages=pages)
     return replace(course, stale=in_reading_order(findings))
+
+
+def read_terms(files: Files, settings: Settings) -> tuple[Term, ...]:
+    """The terms of the course's glossary; a course need not have one."""
+    return tuple(
+        term
+        for path, data in files.glossary.items()
+        for term in read_glossary(decode(path, data), settings)
+    )
 
 
 def check_names(paths: Iterable[str]) -> list[Finding]:
@@ -185,6 +206,15 @@ def compose_all(
     _, solved = composed[languages[0]]
     stop_if_broken([*findings, *code_faults(solved)])
     return composed
+
+
+def link_editions(
+    linker: Linker, learner: Sequence[NotebookCell], solved: Sequence[NotebookCell]
+) -> tuple[list[list[NotebookCell]], dict[str, str]]:
+    """Link the glossary in both editions, and name the section that first uses each term."""
+    linked, places = linker.link_cells(learner)
+    same = zip(solved, learner, linked, strict=True)
+    return [linked, [new if cell is old else cell for cell, old, new in same]], places
 
 
 def find_leaks(units: Sequence[Unit], cells: Sequence[NotebookCell]) -> list[Finding]:

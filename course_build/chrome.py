@@ -28,6 +28,13 @@ CHROME: dict[str, dict[str, str]] = {
         "in English.",
         "untranslated": "*(English: not translated yet)*",
         "outdated": "*(The English text has changed since this was translated.)*",
+        "language": "English",
+        "glossary": "Glossary",
+        "glossary_about": "Every term of the course, in alphabetical order: what it means, its "
+        "name in other languages and in code, and where a module first uses it.",
+        "glossary_also": "also: {names}",
+        "glossary_code": "in code: {names}",
+        "glossary_first": "first used: [Module {number}{section}]({target})",
     },
     "ru": {
         "this": "Этот блокнот по-русски",
@@ -47,6 +54,13 @@ CHROME: dict[str, dict[str, str]] = {
         "по-английски.",
         "untranslated": "*(По-английски: перевода пока нет)*",
         "outdated": "*(Английский текст изменился после перевода.)*",
+        "language": "Русский",
+        "glossary": "Глоссарий",
+        "glossary_about": "Все термины курса по алфавиту: что значит каждый, как он называется на "
+        "других языках и в коде и где впервые встречается в модулях.",
+        "glossary_also": "также: {names}",
+        "glossary_code": "в коде: {names}",
+        "glossary_first": "впервые: [модуль {number}{section}]({target})",
     },
 }
 
@@ -60,6 +74,11 @@ def say(language: str, entry: str, **values: object) -> str:
 def name_edition(other: str, language: str) -> str:
     """Name the notebook in another language: in its own words, or by its code if it has none."""
     return say(other, "this") if other in CHROME else say(language, "other", code=other)
+
+
+def name_language(code: str) -> str:
+    """Name a language in its own words, or by its code if the builder has none."""
+    return CHROME[code]["language"] if code in CHROME else code
 
 
 def name_some(language: str, names: Sequence[str], width: int) -> str:

@@ -21,6 +21,7 @@ from course_build.choosing import (
 )
 from course_build.files import changed_files, orphans, read_files, write_files
 from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding
+from course_build.glossary_page import page_path
 from course_build.settings import Settings
 from course_build.work import list_work, next_steps
 
@@ -107,10 +108,10 @@ def _build(options: argparse.Namespace, root: Path) -> int:
             file=sys.stderr,
         )
         return WORK
-    outputs = {**course.notebooks, **course.solved}
+    outputs = {**course.notebooks, **course.pages, **course.solved}
     changed = changed_files(root, outputs)
     write_files(root, {path: outputs[path] for path in changed})
-    for path in course.notebooks:
+    for path in [*course.notebooks, *course.pages]:
         print(f"{'wrote    ' if path in changed else 'unchanged'} {path}")
     print("to read them: make lab; or open one in any Jupyter, VS Code or Colab: it runs alone")
     _report_strays(strays)
@@ -118,7 +119,7 @@ def _build(options: argparse.Namespace, root: Path) -> int:
 
 
 def _check(course: Course, strays: Sequence[str], settings: Settings, root: Path) -> int:
-    changed = changed_files(root, course.notebooks)
+    changed = changed_files(root, {**course.notebooks, **course.pages})
     for path, how in changed.items():
         print(f"{path}: {how}; run: make notebooks", file=sys.stderr)
     _report_strays(strays)
@@ -134,6 +135,8 @@ def _strays(files: Files, settings: Settings, root: Path) -> list[str]:
     """Everything in the output folders that no source makes, whatever was chosen."""
     pairs = [(code, stem_of(path)) for code in settings.languages for path in files.sources]
     expected = [place(*pair) for pair in pairs for place in (notebook_path, solved_path)]
+    if files.glossary:
+        expected += [page_path(code) for code in settings.languages]
     folders = sorted({path.rsplit("/", 1)[0] for path in expected})
     return orphans(root, folders, expected)
 

@@ -16,7 +16,12 @@ WRITING = ".writing"
 def read_files(root: Path) -> Files:
     """Read every source, library file and reference of the repository."""
     references = {**_read(root, FOLDER, "*.json"), **_read(root, FOLDER, "SHA256SUMS")}
-    return Files(_read(root, SOURCES, "*.py"), _read(root, PACKAGE, "**/*.py"), references)
+    return Files(
+        sources=_read(root, SOURCES, "*.py"),
+        library=_read(root, PACKAGE, "**/*.py"),
+        references=references,
+        glossary=_read(root, SOURCES, "glossary.toml"),
+    )
 
 
 def _read(root: Path, folder: str, pattern: str) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from course_build.settings import Settings
 GLOSSARY = "notebooks/src/glossary.toml"
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FEWEST_WORDS, MOST_WORDS = 8, 25
-MARKDOWN = re.compile(r"[`*_<>\[\]|$\\\n]|  ")
+MARKDOWN = re.compile(r"[`*_<>\[\]|$&\\\n]|  ")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,11 @@ def parse_prose(text: str) -> tuple[Token, ...]:
     return tuple(_parser().parse(text))
 
 
+def parse_inline(text: str) -> tuple[Token, ...]:
+    """The inline Markdown tokens of a paragraph's text."""
+    return tuple(_parser().parseInline(text)[0].children or ())
+
+
 @functools.cache
 def _parser() -> MarkdownIt:
     return new_parser()

@@ -65,6 +65,7 @@ class Finder:
         self._language = language
         self._by_stem: dict[str, list[_Phrase]] = {}
         self._starts: set[str] = set()
+        self._known: dict[str, tuple[_Phrase, ...]] = {}
         for phrase in map(_cut, dict.fromkeys(phrases)):
             self._starts.add(_plain(phrase.words[0])[:2])
             for stem in stems(phrase.words[0], language):
@@ -73,15 +74,23 @@ class Finder:
     def find(self, text: str) -> list[Match]:
         """Find the phrases in a text, by place; those that overlap are all there."""
         words = list(WORD.finditer(text))
-        matches = {
+        matches = [
             match
             for place, word in enumerate(words)
-            if _plain(word[0])[:2] in self._starts
-            for stem in stems(word[0], self._language)
-            for phrase in self._by_stem.get(stem, ())
+            for phrase in self._beginning(word[0])
             if (match := self._match(phrase, words[place : place + len(phrase.words)], text))
-        }
+        ]
         return sorted(matches, key=lambda match: (match.start, match.end, match.phrase))
+
+    def _beginning(self, word: str) -> Iterable[_Phrase]:
+        """The phrases that may begin with a word; most words are told by their first letters."""
+        if word not in self._known:
+            found: dict[_Phrase, None] = {}
+            if _plain(word)[:2] in self._starts:
+                for stem in stems(word, self._language):
+                    found.update(dict.fromkeys(self._by_stem.get(stem, ())))
+            self._known[word] = tuple(found)
+        return self._known[word]
 
     def _match(self, phrase: _Phrase, words: list[re.Match[str]], text: str) -> Match | None:
         """The phrase as it stands in these words of the text, if it does."""
