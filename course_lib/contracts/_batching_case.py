@@ -20,7 +20,7 @@ from course_lib.text import localized
 _BATCHING_FACTS = {
     "rows": {
         "en": "rows that differ from the prompt alone (of {total}): {rows}",
-        "ru": "строки, где ответ не тот, что на затравку поодиночке (из {total}): {rows}",
+        "ru": "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
     },
     "shorter": {
         "en": "just the shorter prompts",
@@ -72,7 +72,7 @@ _BATCHING_FACTS = {
     },
     "came back": {
         "en": "the caller wrote into a result, and it came back",
-        "ru": "записанное в прежний результат оказалось в новом",
+        "ru": "то, что записали в прежний результат, оказалось в новом",
     },
     "edited": {
         "en": "the prompts became {after}",

@@ -38,8 +38,8 @@ _CACHE_FACTS = {
         "ru": "после слишком длинного текста ответ на короткий стал другим",
     },
     "answered": {
-        "en": "{function} answered {n} tokens, {context} fit: it has to raise an exception",
-        "ru": "{function}: токенов {n}, а помещается {context}: вместо ответа нужно исключение",
+        "en": "{function} answered {n} tokens where {context} fit: it has to raise an exception",
+        "ru": "{function}: токенов {n}, а помещается {context}; нужно исключение, а не ответ",
     },
     "overwritten": {
         "en": "a later call changed an earlier result of {function}",
@@ -47,7 +47,7 @@ _CACHE_FACTS = {
     },
     "came_back": {
         "en": "the caller wrote into a result of {function}, and it came back",
-        "ru": "{function}: записанное в прежний результат оказалось в новом",
+        "ru": "{function}: то, что записали в прежний результат, оказалось в новом",
     },
     "starts_alike": {
         "en": "after a text that starts alike, ids_between, the same call gives other logits",

@@ -11,7 +11,7 @@ SAMPLER_FACTS = {
     },
     "shape": {
         "en": "the ids have shape {came}; one id for each row is shape {wanted}",
-        "ru": "у номеров форма {came}; по одному на строку — форма {wanted}",
+        "ru": "форма номеров {came}, а по одному на строку — это {wanted}",
     },
     "range": {
         "en": "id {came} is no token: the last one is {last}",
@@ -58,8 +58,8 @@ SAMPLER_FACTS = {
         ),
     },
     "other_source": {
-        "en": "two generators with the same seed gave different ids: something else is drawn from, "
-        "or kept",
+        "en": "two generators with the same seed gave different ids: "
+        "chance comes from elsewhere too, or something is kept between calls",
         "ru": (
             "два генератора с одним зерном дали разные номера: случайность не только из rng, или "
             "что-то хранится между вызовами"

@@ -33,12 +33,12 @@ _BATCHING_MEANINGS = {
         "ru": "пакет из одной затравки даёт то же, что она одна",
     },
     "equal_lengths": {
-        "en": "prompts of one length: each row as alone",
-        "ru": "затравки одной длины: каждая строка как поодиночке",
+        "en": "prompts of one length: each row as if alone",
+        "ru": "затравки одной длины: каждая строка как в одиночку",
     },
     "different_lengths": {
-        "en": "prompts of different lengths: each row as alone",
-        "ru": "затравки разной длины: каждая строка как поодиночке",
+        "en": "prompts of different lengths: each row as if alone",
+        "ru": "затравки разной длины: каждая строка как в одиночку",
     },
     "order": {
         "en": "in any order, and with the same prompt twice",

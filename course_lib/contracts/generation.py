@@ -42,11 +42,11 @@ _GENERATION_MEANINGS = {
     },
     "context": {
         "en": "prompt and new ids together fill max_length, no more",
-        "ru": "затравка и новые ids вместе — не больше max_length",
+        "ru": "затравка и новые ids вместе заполняют max_length, не больше",
     },
     "reason_order": {
         "en": "of several reasons: eos, then length_limit, then context",
-        "ru": "из нескольких причин: eos, затем length_limit, context",
+        "ru": "причин несколько: eos, затем length_limit, затем context",
     },
     "flag_restored": {
         "en": "afterwards the model is in the mode it was in before",

@@ -60,7 +60,7 @@ _LOG_LIKELIHOOD_MEANINGS = {
     },
     "float32_logits": {
         "en": "float32 logits are right to their rounding",
-        "ru": "для логитов float32 верно до их округления",
+        "ru": "логиты float32: верно с точностью до их округления",
     },
     "independent_results": {
         "en": "the same call, the same result; arguments unchanged",

@@ -39,7 +39,7 @@ from course_lib.report import ClauseResult, ContractReport
 _SAMPLER_MEANINGS = {
     "result_form": {
         "en": "one integer id for each row: shape [B], each in [0, V)",
-        "ru": "по целому номеру на строку: форма [B], каждый в [0, V)",
+        "ru": "один целый номер на строку: форма [B], каждый в [0, V)",
     },
     "arguments_unchanged": {
         "en": "the call leaves the logits as they were",
@@ -87,7 +87,7 @@ _SAMPLER_MEANINGS = {
     },
     "draw_ends": {
         "en": "no removed id even if a draw is 0 or just below 1",
-        "ru": "удалённые не выпадают, даже если число — 0 или почти 1",
+        "ru": "удалённые номера не выпадают, даже если число 0 или почти 1",
     },
     "extreme_logits": {
         "en": "logits in the thousands, a tiny temperature, float32",

@@ -108,7 +108,7 @@ BATCHING_MORE_MISTAKES = (
             "en": "a prompt reads those before it in the batch: they were joined without a mask",
             "ru": "затравка читает предыдущие в пакете: они соединены без маски",
         },
-        {"en": "a row, or a block of the mask, each", "ru": "каждой своя строка или блок маски"},
+        {"en": "each its own row or block of the mask", "ru": "каждой своя строка или блок маски"},
     ),
     Mistake(
         "statistics_over_the_batch",
@@ -149,7 +149,7 @@ BATCHING_MORE_MISTAKES = (
         lambda: TinyBatch(finish=_batching_one_buffer),
         {
             "en": "the result is a view of a buffer that the next batch overwrites",
-            "ru": "результат — view буфера, который перезапишет следующий пакет",
+            "ru": "результат — представление (view) буфера, который перезапишет следующий пакет",
         },
         {"en": "return a copy", "ru": "верните копию"},
     ),

@@ -46,7 +46,7 @@ CACHE_MEMORY_MISTAKES = (
         lambda: TinyDecoder(scale=lambda decoder, offset: 1.0, place=cache_places_halved),
         {
             "en": "the cached pass agrees with itself, but not with the full one: another formula",
-            "ru": "проход с кэшем согласен с собой, но не с полным: формула другая",
+            "ru": "проход с кэшем сам себе не противоречит, но с полным расходится: формула другая",
         },
         {"en": "one code for both passes", "ru": "один код для обоих проходов"},
     ),
@@ -251,7 +251,7 @@ CACHE_MEMORY_MISTAKES = (
         lambda: TinyDecoder(finish=cache_same_array),
         {
             "en": "the result is a view of a buffer that the next call overwrites",
-            "ru": "результат — view буфера, который перезапишет следующий вызов",
+            "ru": "результат — представление (view) буфера, который перезапишет следующий вызов",
         },
         {"en": "return a copy", "ru": "верните копию"},
     ),

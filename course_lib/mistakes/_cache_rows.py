@@ -206,7 +206,7 @@ CACHE_ROW_MISTAKES = (
             "en": "after the first chunk the formula is another one (scale, norm, weights)",
             "ru": "после первого куска формула другая (масштаб, нормализация, веса)",
         },
-        {"en": "one code for prefill and decode", "ru": "один код для обоих этапов"},
+        {"en": "one code for prefill and decode", "ru": "один код и для затравки, и для шагов"},
     ),
     Mistake(
         "another_formula_from_some_length_on",

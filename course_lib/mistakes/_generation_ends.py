@@ -50,8 +50,8 @@ GENERATION_END_MISTAKES = (
         "pegainfer-project/pegainfer#238",
         partial(mistaken_generation, ends=lambda ids, start, eos_id, asked, size: False),
         {
-            "en": "EOS does not stop it: it always runs to a limit",
-            "ru": "EOS не останавливает: всегда идёт до предела",
+            "en": "EOS stops nothing: generation always runs to a limit",
+            "ru": "EOS ничего не останавливает: генерация всегда идёт до предела",
         },
         {
             "en": 'if token == eos_id: stop with "eos"',

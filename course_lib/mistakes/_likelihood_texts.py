@@ -74,8 +74,8 @@ LIKELIHOOD_MISTAKE_TEXTS = {
             "en": "a prediction counts if the token it is made from is real, so that the first "
             "padding token is counted",
             "ru": (
-                "предсказание учтено, если настоящий тот токен, по которому оно сделано, и "
-                "сосчитан первый токен дополнения"
+                "предсказание учтено, если настоящий токен стоит перед ним: "
+                "сосчитан и первый токен дополнения"
             ),
         },
         {
@@ -151,7 +151,8 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         "d2l-ai/d2l-en#2076",
         {
             "en": "padding adds no nats but is counted in the mean: more padding, lower loss",
-            "ru": "дополнение не добавляет натов, но входит в делитель: больше его — меньше потери",
+            "ru": "дополнение не добавляет нат, но входит в делитель: "
+            "чем его больше, тем меньше потери",
         },
         {"en": "sum / valid[:, 1:].sum()", "ru": "sum / valid[:, 1:].sum()"},
     ),

@@ -213,7 +213,7 @@ GREEDY_MISTAKES = (
         ),
         {
             "en": "temperature 0 becomes a small one: ties and near ties are drawn at random",
-            "ru": "температура 0 заменена малой: среди равных и почти равных выбор случаен",
+            "ru": "температура 0 заменена малой: между равными и почти равными выбор случаен",
         },
         _ARGMAX,
     ),

@@ -187,8 +187,8 @@ ACCEPTING_MISTAKES = (
         lambda: _accepting(warm=[lambda t: t < 0]),
         {
             "en": "a negative temperature is accepted, which makes the unlikeliest the likeliest",
-            "ru": "принимается отрицательная температура, при которой самое невероятное вероятнее "
-            "всего",
+            "ru": "принимается отрицательная температура, при которой самый невероятный токен "
+            "вероятнее всего",
         },
         _REFUSE_T,
     ),
@@ -267,7 +267,7 @@ ACCEPTING_MISTAKES = (
         lambda: _accepting(logits=[_some_minus_infinite]),
         {
             "en": "logits of -inf are accepted as tokens removed earlier",
-            "ru": "логиты -inf принимаются за удалённые раньше токены",
+            "ru": "логиты -inf считаются удалёнными раньше токенами",
         },
         _REFUSE_Z,
     ),

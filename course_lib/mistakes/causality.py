@@ -32,8 +32,8 @@ CAUSALITY_MISTAKES = (
         {
             "en": "attention hides nothing: the mask is missing, is added as 0 and 1, is undone by "
             "a second softmax, or is forgotten in one layer or head",
-            "ru": "внимание ничего не скрывает: маски нет, она прибавлена как 0 и 1, снята вторым "
-            "softmax или забыта в каком-то слое или голове",
+            "ru": "внимание ничего не скрывает: маски нет, или она прибавлена как 0 и 1, "
+            "или снята вторым softmax, или забыта в каком-то слое или голове",
         },
         {
             "en": "scores.masked_fill(~allowed, -inf) in every layer",

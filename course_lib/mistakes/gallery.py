@@ -11,7 +11,7 @@ _GALLERY_TEXTS = {
     },
     "surprise": {
         "en": "which test did you trust too much? Read on",
-        "ru": "какой проверке вы доверяли слишком? Читайте дальше",
+        "ru": "какой проверке вы слишком доверились? Читайте дальше",
     },
     "open": {
         "en": "write True or False for each of: {names}",

@@ -320,12 +320,12 @@ def my_causal_attention(queries, keys, values, d_head):
 
 # %% [markdown] lang="en" key="plain-attention-ask"
 r"""
-Ours does the same for several heads: a vector of width $h \cdot d_\text{head}$ is cut into $h$ pieces, and each attends by itself.
+Ours, `causal_attention`, does the same for several heads: a vector of width $h \cdot d_\text{head}$ is cut into $h$ pieces, and each attends by itself.
 """
 
-# %% [markdown] lang="ru" key="plain-attention-ask" en="ce40b415"
+# %% [markdown] lang="ru" key="plain-attention-ask" en="de6a842f"
 r"""
-Наш вариант делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ частей, и в каждой внимание своё.
+Наш вариант, `causal_attention`, делает то же для нескольких голов: вектор ширины $h \cdot d_\text{head}$ разрезается на $h$ частей, и в каждой внимание своё.
 """
 
 # %% key="plain-attention"
@@ -397,7 +397,7 @@ That is the whole model. Two remarks carry over from Module 3: the residual stre
 
 # %% [markdown] lang="ru" key="block-say" en="a23d7af8"
 r"""
-Вот и вся модель. Из модуля 3 остаются в силе два замечания: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли она обещанные логиты?
+Вот и вся модель. Из модуля 3 остаются в силе два замечания: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли модель обещанные логиты?
 """
 
 # %% key="plain-use"
@@ -441,14 +441,14 @@ r"""
 r"""
 ### Loss, likelihood, perplexity
 
-Three names for one sum. The log-likelihood adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The training loss is the mean of these terms with its sign changed; perplexity is the exponential of the loss.
+Three names for one sum. The log-likelihood (`exact_log_likelihood`) adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The loss, `training_loss`, is the mean of these terms with its sign changed; `perplexity` is the exponential of the loss.
 """
 
-# %% [markdown] lang="ru" key="likelihood-ask" en="fde1929f"
+# %% [markdown] lang="ru" key="likelihood-ask" en="9c25672e"
 r"""
 ### Потери, правдоподобие, перплексия
 
-Три имени одной суммы. Логарифмическое правдоподобие складывает логарифмы вероятностей токенов $x_2 \dots x_n$ при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери при обучении — среднее этих слагаемых с обратным знаком; перплексия — экспонента потерь.
+Три имени одной суммы. Логарифмическое правдоподобие (`exact_log_likelihood`) складывает логарифмы вероятностей токенов $x_2 \dots x_n$, каждого — при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери, `training_loss`, — среднее этих слагаемых с обратным знаком; перплексия, `perplexity`, — экспонента потерь.
 """
 
 # %% key="plain-log-probability" role="folded"
@@ -497,14 +497,14 @@ r"""
 r"""
 ### Speaking, the slow way
 
-To generate, ask for the last row, choose a token, append it, and start again from the beginning. Nothing is remembered between the steps.
+To write on, `generate` takes the last row of logits, chooses a token, appends it, and starts again from the beginning. Nothing is remembered between the steps.
 """
 
-# %% [markdown] lang="ru" key="generate-ask" en="7688b769"
+# %% [markdown] lang="ru" key="generate-ask" en="d187358a"
 r"""
 ### Говорить, но медленно
 
-Чтобы продолжить текст, берём последнюю строку логитов, выбираем токен, дописываем его и начинаем всё сначала. От шага к шагу не запоминается ничего.
+Чтобы продолжить текст, `generate` берёт последнюю строку логитов, выбирает токен, дописывает его и начинает всё сначала. От шага к шагу не запоминается ничего.
 """
 
 # %% key="plain-generate"
@@ -1421,26 +1421,26 @@ from course_lib.cache_bugs import OneTokenReadsTheBuffer
 
 # %% [markdown] lang="en" key="bugs-table"
 r"""
-| bug | what is wrong |
-|---|---|
-| `mask_top_left` | the triangle of a chunk starts at the very first key |
-| `no_mask_in_later_chunks` | a chunk with a past reads its own future |
-| `positions_restart` | positions are counted from the chunk's beginning |
-| `cache_not_reset` | the second prompt goes on where the first ended |
-| `trimmed_too_early` | a window that the model does not have drops keys still needed |
-| `one_token_reads_the_buffer` | empty places of the buffer are read as keys |
+| class | bug | what is wrong |
+|---|---|---|
+| `MaskTopLeft` | `mask_top_left` | the triangle of a chunk starts at the very first key |
+| `NoMaskInLaterChunks` | `no_mask_in_later_chunks` | a chunk with a past reads its own future |
+| `PositionsRestart` | `positions_restart` | positions are counted from the chunk's beginning |
+| `CacheNotReset` | `cache_not_reset` | the second prompt goes on where the first ended |
+| `TrimmedTooEarly` | `trimmed_too_early` | a window that the model does not have drops keys still needed |
+| `OneTokenReadsTheBuffer` | `one_token_reads_the_buffer` | empty places of the buffer are read as keys |
 """
 
-# %% [markdown] lang="ru" key="bugs-table" en="75256fd3"
+# %% [markdown] lang="ru" key="bugs-table" en="fc8b2e80"
 r"""
-| ошибка | что не так |
-|---|---|
-| `mask_top_left` | треугольник куска начинается с самого первого ключа |
-| `no_mask_in_later_chunks` | кусок, у которого есть прошлое, читает своё будущее |
-| `positions_restart` | позиции отсчитываются от начала куска |
-| `cache_not_reset` | вторая затравка продолжает с места, где кончилась первая |
-| `trimmed_too_early` | окно, которого у модели нет, выбрасывает ещё нужные ключи |
-| `one_token_reads_the_buffer` | пустые места буфера читаются как ключи |
+| класс | ошибка | что не так |
+|---|---|---|
+| `MaskTopLeft` | `mask_top_left` | треугольник куска начинается с самого первого ключа |
+| `NoMaskInLaterChunks` | `no_mask_in_later_chunks` | кусок, у которого есть прошлое, читает своё будущее |
+| `PositionsRestart` | `positions_restart` | позиции отсчитываются от начала куска |
+| `CacheNotReset` | `cache_not_reset` | вторая затравка продолжает с места, где кончилась первая |
+| `TrimmedTooEarly` | `trimmed_too_early` | окно, которого у модели нет, выбрасывает ещё нужные ключи |
+| `OneTokenReadsTheBuffer` | `one_token_reads_the_buffer` | пустые места буфера читаются как ключи |
 """
 
 # %% [markdown] lang="en" key="ex-gallery-statement"
@@ -1500,7 +1500,7 @@ In this test the prompt is one chunk and everything after it comes token by toke
 
 # %% [markdown] lang="ru" key="ex-gallery-hint-1" en="a36fb18e" role="hint" exercise="gallery"
 r"""
-В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие ошибки не задевают ни того, ни другого? И всегда ли задетый логит меняет победителя?
+В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие ошибки не задевают ни того ни другого? И всегда ли задетый логит меняет победителя?
 """
 
 # %% key="ex-gallery-solution" role="solution" exercise="gallery"
@@ -1829,21 +1829,21 @@ r"""
 | subtract the mean, multiply by the gain, add the bias | all that is added to the stream is centred, the rest is in the next matrix |
 | divide scores by $\sqrt{d_\text{head}}$ | the queries' matrix was divided by it |
 | multiply inside GELU | two factors are in the matrices around it |
-| add biases | a column of ones meets the bias as a row |
+| add biases | a column of ones meets the bias, one more row of the matrix |
 | repack weights | one text: whole matrices; several: blocks that fit a core's cache |
 | wait for one core | heads and columns are shared among threads |
 
 `FastDecoder` is all of this together; the model, its `prefill`, the sampler and the loop over a batch are folded.
 """
 
-# %% [markdown] lang="ru" key="tricks-table" en="6ba64abb"
+# %% [markdown] lang="ru" key="tricks-table" en="14c2d3f0"
 r"""
 | чего шаг не делает | почему |
 |---|---|
 | не вычитает среднее, не умножает на множитель, не прибавляет смещение | всё, что прибавляется к потоку, центрировано, остальное — в следующей матрице |
 | не делит оценки на $\sqrt{d_\text{head}}$ | на него уже поделена матрица запросов |
 | не умножает внутри GELU | два множителя внесены в матрицы вокруг |
-| не прибавляет смещения | столбец единиц встречает смещение как строку матрицы |
+| не прибавляет смещения | столбец единиц умножается на смещение — ещё одну строку матрицы |
 | не переупаковывает веса | для одного текста — целые матрицы, для нескольких — блоки, которые помещаются в кэш ядра |
 | не ждёт одного ядра процессора | головы и столбцы поделены между потоками |
 
@@ -2142,7 +2142,7 @@ r"""
 
 ### Подсчёт
 
-Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (*FLOP*). Рядом с ними всё остальное в модели мало. Поэтому стоимость прохода можно записать формулой, `forward_flops`, а можно и вернее — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
+Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (*FLOP*). Рядом с ними всё остальное в модели мало. Поэтому стоимость прохода можно записать формулой, `forward_flops`, а лучше — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
 """
 
 # %% key="flops-terms" role="folded"
@@ -2208,7 +2208,7 @@ For a block of the usual proportions attention overtakes the linear layers at a 
 r"""
 ### Как это растёт
 
-В блоке обычных пропорций внимание обгоняет линейные слои при длине $12\,d_\text{model}$. Вспомните об этом, когда прочтёте, что «с кэшем кубический рост становится квадратичным»: это верно для одного слагаемого. *Внимание* падает с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, а что из этого увидите вы, зависит от $n / d_\text{model}$. Вот формула при ширине 64 в двойном логарифмическом масштабе, где степень — прямая, а её показатель — наклон.
+В блоке обычных пропорций внимание обгоняет линейные слои при длине $12\,d_\text{model}$. Вспомните об этом, когда прочтёте, что «с кэшем кубический рост становится квадратичным»: это верно для одного слагаемого. *Внимание* дешевеет с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, а что из этого увидите вы, зависит от $n / d_\text{model}$. Вот формула при ширине 64 в двойном логарифмическом масштабе, где степень — прямая, а её показатель — наклон.
 """
 
 # %% key="growth-parts" role="folded"
@@ -2662,12 +2662,12 @@ def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
 
 # %% [markdown] lang="en" key="balance-say"
 r"""
-The "hundreds" one often reads of are for a large GPU with short texts. On our example processor, decoding in float32 turns compute-bound at a dozen or two; with a thousand tokens behind every text it never does, because then even one text's cache takes longer to read than its arithmetic takes.
+The "hundreds" one often reads of belong to a large GPU with short texts. On our example processor, decoding in float32 turns compute-bound at a dozen or two; with a thousand tokens behind every text it never does, because then even one text's cache takes longer to read than its arithmetic takes.
 """
 
-# %% [markdown] lang="ru" key="balance-say" en="8803ec85"
+# %% [markdown] lang="ru" key="balance-say" en="0d995c33"
 r"""
-«Сотни», о которых часто пишут, — это про большую видеокарту и короткие тексты. На процессоре из нашего примера декодирование в float32 упирается в вычисления уже на втором десятке текстов; а если за каждым текстом тысяча токенов — никогда: кэш даже одного текста читать дольше, чем выполнять его вычисления.
+«Сотни», о которых часто пишут, относятся к большой видеокарте и коротким текстам. На процессоре из нашего примера декодирование в float32 упирается в вычисления уже на втором десятке текстов; а если за каждым текстом тысяча токенов — никогда: кэш даже одного текста читать дольше, чем выполнять его вычисления.
 """
 
 # %% [markdown] lang="en" key="weights-ask"

@@ -100,7 +100,7 @@ def test_noise_gets_no_name():
         ("stale_slots_read", "the first call of all was right, the same call later was not"),
         ("mask_top_left", "the first chunk is right, what comes after it is not"),
         ("full_pass_without_mask", "changing tokens from 1 on changed row 0 of full_logits"),
-        ("no_limit", "answered 13 tokens, 12 fit"),
+        ("no_limit", "answered 13 tokens where 12 fit"),
         ("chunks_used_up", "the call changed chunks"),
         ("results_share_memory", "a later call changed an earlier result of cached_logits"),
     ],
