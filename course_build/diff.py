@@ -28,7 +28,8 @@ from course_build.word_diff import COLOURED, PLAIN, coloured, side_by_side, word
 from course_build.work import commands
 
 WIDE = 120  # characters of a terminal that has room for two columns
-LONGEST = 100
+LONGEST = 100  # characters of a line of prose
+INDENT = "    "
 BOLD, END = "\x1b[1m", "\x1b[0m"
 
 
@@ -93,17 +94,24 @@ def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
     """One cell: where it is, what is known, the change in the source, the translation."""
     source, translation = pair.source, pair.translation
     title = f"{pair.name}  {translation.path}:{translation.line}"
-    lines = [f"{BOLD}{title}{END}" if screen.colour else title, f"    {known(pair, earlier)}", ""]
+    lines = [
+        f"{BOLD}{title}{END}" if screen.colour else title,
+        f"{INDENT}{known(pair, earlier)}",
+        "",
+    ]
     marked = source.text
     if earlier:
         marked = word_diff(earlier.text, source.text, COLOURED if screen.colour else PLAIN)
-    if screen.width >= WIDE and source.kind == "markdown":
+    is_prose = source.kind == "markdown"
+    if is_prose and screen.width >= WIDE:
         heads = f"[{source.lang}]\n\n{marked}", f"[{translation.lang}]\n\n{translation.text}"
         return [*lines, *side_by_side(*heads, screen.width)]
-    width = min(screen.width, LONGEST) - 4
-    for language, text in ((source.lang, marked), (translation.lang, translation.text)):
-        lines += [f"[{language}]", *(f"    {line}" for line in coloured(wrapped(text, width)))]
-    return [line.rstrip() for line in lines]
+    width = (min(screen.width, LONGEST) if is_prose else screen.width) - len(INDENT)
+    stacked = [
+        *(f"[{source.lang}]", *coloured(wrapped(marked, width)), ""),
+        *(f"[{translation.lang}]", *wrapped(translation.text, width)),
+    ]
+    return [*lines, *(f"{INDENT}{line}".rstrip() for line in stacked)]
 
 
 def known(pair: Pair, earlier: Earlier | None) -> str:

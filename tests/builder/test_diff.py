@@ -237,7 +237,7 @@ def test_code_twins_are_compared_too(repo, git):
     commit(git, "one")
     edit(repo, "'one'", "'two'")
     out = repo.run("diff").out
-    assert "    for i in x:\n        print('[-one-]{+two+}')\n" in out
+    assert "    [en]\n    for i in x:\n        print('[-one-]{+two+}')\n\n    [ru]\n" in out
     assert "        print('один')\n" in out
 
 
