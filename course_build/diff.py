@@ -102,15 +102,15 @@ def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
     marked = source.text
     if earlier:
         marked = word_diff(earlier.text, source.text, COLOURED if screen.colour else PLAIN)
+    heads = [f"[{cell.lang}]" for cell in (source, translation)]
+    texts = (marked, translation.text)
     is_prose = source.kind == "markdown"
     if is_prose and screen.width >= WIDE:
-        heads = f"[{source.lang}]\n\n{marked}", f"[{translation.lang}]\n\n{translation.text}"
-        return [*lines, *side_by_side(*heads, screen.width)]
-    width = (min(screen.width, LONGEST) if is_prose else screen.width) - len(INDENT)
-    stacked = [
-        *(f"[{source.lang}]", *coloured(wrapped(marked, width)), ""),
-        *(f"[{translation.lang}]", *wrapped(translation.text, width)),
-    ]
+        columns = [f"{head}\n\n{text}" for head, text in zip(heads, texts, strict=True)]
+        return [*lines, *side_by_side(*columns, screen.width)]
+    width = min(screen.width, LONGEST) - len(INDENT)
+    first, second = [wrapped(text, width) if is_prose else text.split("\n") for text in texts]
+    stacked = [heads[0], *coloured(first), "", heads[1], *second]
     return [*lines, *(f"{INDENT}{line}".rstrip() for line in stacked)]
 
 
