@@ -58,3 +58,13 @@ def names_defined(text: str) -> list[str]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     names = [node.name for node in parse_code(text).body if isinstance(node, kinds)]
     return sorted(names, key=lambda name: name.startswith("_"))
+
+
+def strings_in(text: str) -> list[str]:
+    """The words of a cell's strings, in their order; none where it is not Python."""
+    try:
+        nodes = ast.walk(parse_code(text))
+    except SyntaxError:
+        return []
+    strings = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return [n.value for n in sorted(strings, key=lambda n: (n.lineno, n.col_offset))]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from course_build.choosing import asked_wrongly, read_settings
+from course_build.code import strings_in
 from course_build.commands import BUILDER, some
 from course_build.decode import decode
 from course_build.files import read_files, write_files
@@ -69,14 +70,23 @@ def with_stamps(text: str, pairs: Iterable[Pair], first: str) -> str:
 
 def _told(pair: Pair) -> str:
     was = "was stale" if pair.translation.stamp else "had no stamp"
-    cells = (pair.source, pair.translation)
-    return "\n".join([f"{pair.name} confirmed in {pair.language} ({was})", *map(_opening, cells)])
+    source, translation = pair.source, pair.translation
+    return "\n".join(
+        [
+            f"{pair.name} confirmed in {pair.language} ({was})",
+            f"    {source.lang} | {_first_words(source, translation)}",
+            f"    {translation.lang} | {_first_words(translation, source)}",
+        ]
+    )
 
 
-def _opening(cell: Cell) -> str:
-    """The first words of a cell, without the marks of a heading."""
-    words = textwrap.shorten(cell.text.lstrip("# "), FIRST_WORDS, placeholder=" …")
-    return f"    {cell.lang} | {words}"
+def _first_words(cell: Cell, twin: Cell) -> str:
+    """How a cell begins, without the marks of a heading; of code the strings its twin lacks."""
+    words = cell.text.lstrip("# ")
+    if cell.kind == "code":
+        theirs = strings_in(twin.text)
+        words = " · ".join(s for s in strings_in(cell.text) if s not in theirs) or words
+    return textwrap.shorten(words, FIRST_WORDS, placeholder=" …")
 
 
 def _untouched(by_name: Mapping[str, Sequence[Pair]]) -> list[str]:

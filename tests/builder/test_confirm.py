@@ -65,6 +65,11 @@ def test_a_module_alone_confirms_what_is_stale_in_it_and_names_each(repo):
     assert repo.run("--module", "4").code == 1
 
 
+def test_code_that_is_not_python_is_named_by_its_first_words(repo):
+    repo.source(code_twins("c", "print('a' b c", "print('б' b c").replace("b c", "b d", 1))
+    assert "    en | print('a' b d\n" in repo.run("confirm", "3:c").out
+
+
 def test_a_cell_named_twice_is_confirmed_and_told_once(repo):
     repo.source(stale("p"))
     assert repo.run("confirm", "3", "3:p", "03:p").out.count("3:p confirmed in ru") == 1
@@ -82,9 +87,12 @@ def test_without_a_name_nothing_is_confirmed(repo):
     assert "-> there is nothing to confirm\n" in repo.run("confirm").err
 
 
-def test_code_twins_are_confirmed_as_prose_is(repo):
-    repo.source(code_twins("c", 'print("one")', 'print("один")').replace('"one"', '"two"'))
-    assert repo.run("confirm", "3:c").code == 0
+def test_code_twins_are_confirmed_as_prose_is_and_named_by_their_own_strings(repo):
+    cells = code_twins("c", 'print("one", "x", f"or {1}")', 'print("один", "x", f"или {1}")')
+    repo.source(cells.replace('"one"', '"two"'))
+    ran = repo.run("confirm", "3:c")
+    assert ran.code == 0
+    assert "    en | two · or\n    ru | один · или\n" in ran.out
     assert repo.run().code == 0
 
 
