@@ -56,9 +56,14 @@ def pairs_of(cells: Sequence[Cell], languages: Sequence[str]) -> list[Pair]:
     ]
 
 
+def read_cells(path: str, data: bytes, languages: Sequence[str]) -> tuple[Cell, ...]:
+    """Read a source's cells; it may be broken in any way but those that hide its cells."""
+    return parse_source(path, decode(path, data), tuple(languages))
+
+
 def read_pairs(path: str, data: bytes, languages: Sequence[str]) -> list[Pair]:
-    """Read a source's pairs; it may be broken in any way but those that hide its cells."""
-    return pairs_of(parse_source(path, decode(path, data), tuple(languages)), languages)
+    """Read a source's pairs, as forgiving as read_cells."""
+    return pairs_of(read_cells(path, data, languages), languages)
 
 
 def translations_chosen(names: Sequence[str] | None, settings: Settings) -> list[str]:

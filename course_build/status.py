@@ -16,11 +16,11 @@ from course_build.pairs import (
     TO_READ,
     UNCONFIRMED,
     Pair,
-    read_pairs,
+    pairs_of,
+    read_cells,
     translations_chosen,
 )
 from course_build.prose import count_words
-from course_build.settings import Settings
 from course_build.source import Cell
 from course_build.twins import missing_twin, stale_twin
 from course_build.work import list_work, next_steps
@@ -45,13 +45,15 @@ def run(options: argparse.Namespace, root: Path) -> int:
     broken: list[Finding] = []
     for path in chosen_modules(options.module, list(sources)):
         try:
-            read = read_pairs(path, sources[path], settings.languages)
+            cells = read_cells(path, sources[path], settings.languages)
         except CourseError as error:
             rows.append((stem_of(path), "broken"))
             broken += error.findings
             continue
-        rows += module_rows(path, read, languages, settings)
-        pairs += [pair for pair in read if pair.language in languages]
+        chosen = [p for p in pairs_of(cells, settings.languages) if p.language in languages]
+        rows.append(source_row(path, cells, settings.languages[0]))
+        rows += [row(chosen, language, language in settings.drafts) for language in languages]
+        pairs += chosen
     print("\n".join(aligned(rows)))
     if broken:
         print("\n".join(map(str, broken)), file=sys.stderr)
@@ -66,20 +68,20 @@ def run(options: argparse.Namespace, root: Path) -> int:
     return WORK if work else DONE
 
 
-def module_rows(
-    path: str, pairs: Sequence[Pair], languages: Iterable[str], settings: Settings
-) -> list[Row]:
-    """The table's rows for one module: the source language, then each translation."""
-    cells = list(dict.fromkeys(pair.source for pair in pairs))
-    rows: list[Row] = [(stem_of(path), settings.languages[0], len(cells), *[""] * 4, count(cells))]
-    for language in languages:
-        here = [pair for pair in pairs if pair.language == language]
-        states = Counter(pair.state for pair in here)
-        written = [pair.translation for pair in here if pair.translation is not None]
-        shown = f"{language} (draft)" if language in settings.drafts else language
-        numbers = [states[state] for state in (STALE, UNCONFIRMED, MISSING)]
-        rows.append(("", shown, len(here), len(written), *numbers, count(written)))
-    return rows
+def source_row(path: str, cells: Iterable[Cell], first: str) -> Row:
+    """The table's row for the source language of a module."""
+    written = [cell for cell in cells if cell.lang == first]
+    return (stem_of(path), first, len(written), *[""] * 4, count(written))
+
+
+def row(pairs: Iterable[Pair], language: str, is_draft: bool) -> Row:
+    """The table's row for one translation of a module."""
+    here = [pair for pair in pairs if pair.language == language]
+    states = Counter(pair.state for pair in here)
+    written = [pair.translation for pair in here if pair.translation is not None]
+    numbers = [states[state] for state in (STALE, UNCONFIRMED, MISSING)]
+    name = f"{language} (draft)" if is_draft else language
+    return ("", name, len(here), len(written), *numbers, count(written))
 
 
 def count(cells: Iterable[Cell]) -> int:

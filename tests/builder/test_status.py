@@ -118,6 +118,13 @@ def test_a_draft_is_counted_and_is_no_work(repo, monkeypatch):
     assert "[" not in ran.out
 
 
+def test_a_course_in_one_language_has_nothing_to_translate(repo):
+    repo.write("pyproject.toml", SETTINGS.replace('"en", "ru"', '"en"'))
+    repo.write(SOURCE, english_only("p"))
+    ran = repo.run("status")
+    assert (ran.code, row(ran.out, NAME, "en")) == (0, [1, 2])
+
+
 def test_status_writes_nothing(repo):
     repo.source(stale("p"))
     before = repo.read(SOURCE)
