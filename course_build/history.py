@@ -5,17 +5,16 @@ shows the text of the last build. Neither has to be there: a stamp may be all th
 """
 
 import json
-import re
 import subprocess
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_build.build import notebook_path, stem_of
+from course_build.glossary_links import unlink
 from course_build.source import texts_in
 from course_build.twins import stamp
 
-GLOSSARY_LINK = re.compile(r'\[([^\]]*)\]\(glossary\.md#[\w-]+ "(?:[^"\\]|\\.)*"\)')
 LOG = ("log", "--follow", "--raw", "--no-color", "--no-show-signature")
 
 
@@ -102,7 +101,7 @@ def _in_notebook(path: Path) -> dict[str, list[str]]:
 
 def _unrendered(text: str) -> Iterator[str]:
     """Undo what rendering adds: glossary links, paragraphs under the title, a fold."""
-    for plain in (text, GLOSSARY_LINK.sub(r"\1", text)):
+    for plain in (text, unlink(text)):
         lines = plain.split("\n")
         yield plain
         yield from ("\n".join(lines[edge:-edge]) for edge in (2, 3))

@@ -77,6 +77,11 @@ def test_status_works_in_a_source_with_other_faults(repo, fault):
     assert f"{BUILDER} diff 3:p\n" in ran.out
 
 
+def test_of_a_key_that_is_taken_twice_the_first_twins_are_compared(repo):
+    repo.source(prose("p"), stale("p"))
+    assert repo.run("status").code == 0
+
+
 def test_a_source_whose_cells_cannot_be_read_is_named_and_the_others_are_shown(repo):
     repo.source(stale("p"))
     repo.source('# %% [markdown] lang="en" key="open"\nr"""\nno end\n', name="module_04_bad")
