@@ -41,6 +41,7 @@ MANY = {
     "Russian groups in English": ("0,85", "en", ["0", "85"]),
     "groups parted by a plain space": ("5 550", "ru", ["5", "550"]),
     "German groups": ("5.550,5 und 3.11", "de", ["5550.5", "3.11"]),
+    "four digits behind a sign": ("1,2345", "en", ["1", "2345"]),
     "no number": ("two", "en", []),
 }
 
@@ -80,6 +81,8 @@ ALIKE = {
     "groups": ("5{,}550", r"5\,550"),
     "needless braces": ("x^{2}", "x^2"),
     "the sentence's punctuation": ("x = y.", "x = y,"),
+    "a Latin word for a word": (r"x \text{ or } y", r"x \text{ oder } y"),
+    "a name kept": (r"\mathrm{Var}(x)", r"\mathrm{Var}(x)"),
     "an unclosed word": (r"\text{or", r"\text{или"),
 }
 OTHER = {
