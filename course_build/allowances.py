@@ -25,7 +25,7 @@ def check_allowances(cell: Cell, source: Cell) -> list[Finding]:
         return [cell.finding("allowance", message, "put it on the translation, or remove it")]
     faults = [f"{kind!r} is not a kind" for kind in allowed if kind not in KINDS]
     faults += [f"{kind} has no reason" for kind, why in allowed.items() if not _says_why(why)]
-    if not allowed or cell.differs.count(";") + 1 != len(allowed):
+    if cell.differs.count(";") + 1 != len(allowed):
         faults.append("it is not a list of different kinds")
     if not cell.differs.isascii():
         faults.append("jupytext would escape its letters that are not ASCII")

@@ -66,7 +66,7 @@ def numbers(text: str, language: str) -> list[Number]:
 def zero_words(text: str, language: str) -> list[tuple[int, str]]:
     """Where a text says nought in words, and the words."""
     begins = writing(language).zero
-    words = re.finditer(r"[^\W\d_]+", text) if begins else ()
+    words = re.finditer(r"[^\W\d_]+", text)
     return [(w.start(), w[0]) for w in words if w[0].lower().startswith(begins)]
 
 

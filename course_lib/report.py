@@ -22,13 +22,10 @@ _REPORT_TEXTS = {
     "clause": {"en": "clause", "ru": "пункт"},
     "measured": {"en": "measured", "ru": "измерено"},
     "allowed": {"en": "allowed", "ru": "допустимо"},
+    "predicted": {"en": "predicted", "ru": "предсказано"},
     "meaning": {"en": "what it means", "ru": "что это значит"},
     "unchecked": {"en": "not checked: {names}", "ru": "не проверено: {names}"},
     "demanded": {"en": "demanded: ", "ru": "требуется: "},
-    "figures": {
-        "en": "measured: {measured}; allowed: {allowed}",
-        "ru": "измерено: {measured}; допустимо: {allowed}",
-    },
     "input": {
         "en": "failing input, cut down as far as it still fails:",
         "ru": "вход, на котором видно нарушение (уменьшен, насколько удалось):",
@@ -85,6 +82,7 @@ class ContractReport(Mapping):
 
     A mapping of figures by name, one row a clause in `clauses`, in `unchecked` what this call did
     not look at, in `notes` lines to read. A stub is not `attempted`; a `headline` is shown first.
+    `beside` heads the column beside what was measured: "allowed" or "predicted".
     """
 
     contract: str
@@ -94,6 +92,7 @@ class ContractReport(Mapping):
     unchecked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     headline: str = ""
+    beside: str = "allowed"
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]
@@ -180,13 +179,12 @@ def _report_figure(value: float | str, *, bound: bool = False) -> str:
 
 def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
     """The table as text: a heading, then one row a clause."""
-    columns = ("clause", "measured", "allowed", "meaning")
-    heading = tuple(localized(_REPORT_TEXTS[key]) for key in columns)
-    rows = []
+    names = ("clause", "measured", report.beside, "meaning")
+    rows = [tuple(localized(_REPORT_TEXTS[name]) for name in names)]
     for clause in report.clauses:
         allowed = _report_figure(clause.allowed, bound=True)
         rows.append((clause.name, _report_figure(clause.measured), allowed, clause.meaning))
-    return [heading, *rows] if rows else []
+    return rows if report.clauses else []
 
 
 def _report_table(report: ContractReport) -> str:
@@ -213,8 +211,8 @@ def _report_wrapped(text: str, indent: int, most: int) -> list[str]:
 def _report_notes(report: ContractReport) -> tuple[str, ...]:
     if not report.unchecked:
         return report.notes
-    names = ", ".join(report.unchecked)
-    return (*report.notes, localized(_REPORT_TEXTS["unchecked"], names=names))
+    unchecked = localized(_REPORT_TEXTS["unchecked"], names=", ".join(report.unchecked))
+    return (*report.notes, unchecked)
 
 
 def _report_html(report: ContractReport) -> str:
@@ -240,11 +238,9 @@ def _report_html(report: ContractReport) -> str:
 def _violation_text(violation: ContractViolation) -> str:
     """The whole message; at most 24 lines of at most 84 columns."""
     head = localized(_REPORT_TEXTS["broken"], contract=violation.contract, clause=violation.clause)
-    figures = localized(
-        _REPORT_TEXTS["figures"],
-        measured=_report_figure(violation.measured),
-        allowed=_report_figure(violation.allowed, bound=True),
-    )
+    measured, allowed = (localized(_REPORT_TEXTS[key]) for key in ("measured", "allowed"))
+    bound = _report_figure(violation.allowed, bound=True)
+    figures = f"{measured}: {_report_figure(violation.measured)}; {allowed}: {bound}"
     demanded = localized(_REPORT_TEXTS["demanded"]) + violation.meaning
     lines = [head, *_report_wrapped(demanded, 2, 2), *_report_wrapped(figures, 2, 2)]
     if violation.failing_input:
@@ -265,10 +261,10 @@ def _violation_text(violation: ContractViolation) -> str:
 
 
 def _violation_number(value: object, digits: int = 4) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
     if value == 0:
-        return "0"  # never "-0"
+        return "0"  # never "-0", never "False"
+    if isinstance(value, bool):
+        return "1"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
@@ -280,8 +276,8 @@ def _violation_nested(value: object) -> str:
 
 def _violation_value(name: str, value: object) -> list[str]:
     """An argument in one or a few lines: its numbers if they fit, else its shape and range."""
-    nested = value.tolist() if hasattr(value, "tolist") else value
-    text = str(value) if isinstance(value, bool) else _violation_nested(nested)
+    nested = _violation_nested(value.tolist() if hasattr(value, "tolist") else value)
+    text = str(value) if isinstance(value, bool) else nested
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     note = f"  ({kind})" if kind not in ("", "float64", "bool") else ""
     if len(text) > 190 and hasattr(value, "shape"):

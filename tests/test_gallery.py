@@ -31,6 +31,16 @@ def test_a_surprise_is_named_with_what_was_measured_and_stops_nothing():
     assert report["right"] == 1
 
 
+def test_the_table_sets_what_was_predicted_beside_what_was_measured():
+    report = check_predictions({"dropped": True, "copied": True}, MEASURED)
+    rows = [line.split() for line in str(report).split("\n")[1:4]]
+    assert rows == [
+        ["clause", "measured", "predicted", "what", "it", "means"],
+        ["dropped", "True", "True", "as", "predicted"],
+        ["copied", "False", "True", "a", "surprise"],
+    ]
+
+
 def test_a_surprise_is_named_in_russian_too(monkeypatch):
     monkeypatch.setattr(text, "LANGUAGE", "ru")
     report = check_predictions({"dropped": False, "copied": True}, MEASURED)

@@ -115,10 +115,7 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_k, the number of keys, instead of √d_k",
             "ru": "оценки делятся на √T_k (число ключей) вместо √d_k",
         },
-        {
-            "en": "the width is shape[-1], the length shape[-2]",
-            "ru": "ширина — shape[-1], длина — shape[-2]",
-        },
+        {"en": "width: shape[-1], length: shape[-2]", "ru": "ширина: shape[-1], длина: shape[-2]"},
     ),
     Mistake(
         "scale_by_query_count",
@@ -128,10 +125,7 @@ ATTENTION_SCALE_MISTAKES = (
             "en": "the scores are divided by √T_q, the number of queries, instead of √d_k",
             "ru": "оценки делятся на √T_q (число запросов) вместо √d_k",
         },
-        {
-            "en": "the width is shape[-1], the length shape[-2]",
-            "ru": "ширина — shape[-1], длина — shape[-2]",
-        },
+        {"en": "width: shape[-1], length: shape[-2]", "ru": "ширина: shape[-1], длина: shape[-2]"},
     ),
     Mistake(
         "scale_by_whole_width",

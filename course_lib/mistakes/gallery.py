@@ -4,7 +4,8 @@ from course_lib.report import ClauseResult, ContractReport
 from course_lib.text import localized
 
 _GALLERY_TEXTS = {
-    "meaning": {"en": "predicted and measured", "ru": "предсказано и измерено"},
+    "as_predicted": {"en": "as predicted", "ru": "как предсказано"},
+    "otherwise": {"en": "a surprise", "ru": "неожиданность"},
     "headline": {
         "en": "○ check_predictions: a surprise: {names}",
         "ru": "○ check_predictions: неожиданность: {names}",
@@ -33,15 +34,18 @@ def check_predictions(
     if None in predicted.values():
         note = localized(_GALLERY_TEXTS["open"], names=", ".join(measured))
         return ContractReport("check_predictions", attempted=False, notes=(note,))
-    meaning = localized(_GALLERY_TEXTS["meaning"])
-    rows = tuple(
-        ClauseResult(name, meaning, str(measured[name]), str(said))
-        for name, said in predicted.items()
-    )
+    rows = tuple(_compared(name, said, measured[name]) for name, said in predicted.items())
     wrong = [row.name for row in rows if row.measured != row.allowed]
     figures = {"right": len(rows) - len(wrong)}
     if not wrong:
-        return ContractReport("check_predictions", rows, figures)
+        return ContractReport("check_predictions", rows, figures, beside="predicted")
     headline = localized(_GALLERY_TEXTS["headline"], names=", ".join(wrong))
     notes = (localized(_GALLERY_TEXTS["surprise"]),)
-    return ContractReport("check_predictions", rows, figures, notes=notes, headline=headline)
+    return ContractReport(
+        "check_predictions", rows, figures, notes=notes, headline=headline, beside="predicted"
+    )
+
+
+def _compared(name: str, said: bool | None, measured: bool) -> ClauseResult:
+    meaning = localized(_GALLERY_TEXTS["as_predicted" if said == measured else "otherwise"])
+    return ClauseResult(name, meaning, str(measured), str(said))

@@ -44,3 +44,11 @@ def test_a_code_twin_can_be_allowed_to_differ_in_its_strings(repo):
         )
     )
     assert "[needless-allowance]" in err
+
+
+def test_strings_of_a_stale_twin_are_not_compared_but_shown(repo):
+    repo.source(code_twins("c", 'print("1")', 'print("1")').replace('"1"', '"2"', 1))
+    ran = repo.run()
+    assert ran.code == 1
+    assert "[stale-twin]" in ran.err
+    assert "parity" not in ran.err
