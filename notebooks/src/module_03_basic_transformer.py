@@ -1315,12 +1315,12 @@ assert torch.allclose(shuffled, straight[order], rtol=0, atol=1e-12)
 
 # %% [markdown] lang="en" key="permutation-say"
 r"""
-"Dog bites man" and "man bites dog" are the same bag to attention without a mask. So each token needs a note saying where it stands: a vector that depends only on the position and is *added* to its embedding, the learned vector that stands for the token.
+"Dog bites man" and "man bites dog" are the same bag to attention without a mask. So each token needs a *positional encoding*, a note saying where it stands: a vector that depends only on the position and is *added* to its embedding, the learned vector that stands for the token.
 """
 
-# %% [markdown] lang="ru" key="permutation-say" en="40de25c3"
+# %% [markdown] lang="ru" key="permutation-say" en="c6ae4050"
 r"""
-«Мать любит дочь» и «дочь любит мать» для внимания без маски — один и тот же мешок слов. Значит, каждому токену нужна записка о его месте — вектор, который зависит только от позиции и *прибавляется* к эмбеддингу, то есть к обучаемому вектору самого токена.
+«Мать любит дочь» и «дочь любит мать» для внимания без маски — один и тот же мешок слов. Значит, каждому токену нужно *позиционное кодирование* — записка о его месте: вектор, который зависит только от позиции и *прибавляется* к эмбеддингу, то есть к обучаемому вектору самого токена.
 """
 
 # %% [markdown] lang="en" key="causal-order-ask"
@@ -1891,7 +1891,7 @@ For 4 features the mistake is 15%, for 512 a tenth of one per cent: invisible in
 
 # %% [markdown] lang="ru" key="norm-break-say" en="76c064c0"
 r"""
-При 4 признаках ошибка равна 15 %, при 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации нарочно ищет такие размеры и числа.
+При 4 признаках ошибка равна 15 %, при 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации слоя нарочно ищет такие размеры и числа.
 """
 
 # %% key="layer-norm-contract" role="folded"
