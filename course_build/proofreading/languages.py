@@ -21,6 +21,7 @@ class Table:
     ease: tuple[float, float, float]  # reading ease: constant, per word of a sentence, per syllable
     inflects: str = ""  # pymorphy3's name of the language, if that can inflect its words
     endings: tuple[str, ...] = ("",)  # else: what may follow a listed word
+    dots: tuple[str, str] | None = None  # a letter that is often written without its dots, and with
     possessive: str = ""  # what may follow any word
     variants: tuple[tuple[str, str], ...] = ()  # our spelling (a pattern) -> the dictionary's
 
@@ -45,7 +46,7 @@ TABLES = {
         dictionary="ru/ru", script="CYRILLIC", letters="абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
         syllables="аеёиоуыэюя",
         ease=(206.835, 1.3, 60.1),  # Oborneva 2006
-        inflects="ru",
+        inflects="ru", dots=("е", "ё"),
     ),
 }  # fmt: skip
 

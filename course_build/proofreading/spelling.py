@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from course_build.findings import Finding
 from course_build.proofreading.languages import language_of
 from course_build.proofreading.pieces import SHARED, Piece
-from course_build.proofreading.words import Words, demands_yo
+from course_build.proofreading.words import Words
 
 LONGEST_ACRONYM = 5
 LONGEST_ENDING = 2  # as in 8-й, H-th
@@ -45,9 +45,12 @@ def _check_word(
             f"{word[0]!r} is in no dictionary ({language}): {piece.around(*word.span())}",
             f"{write}; if it is right, add it to {word_list(language)}",
         )  # fmt: skip
-    elif demands_yo(word[0], words.table):
+    elif words.lacks_dots(word[0]):
         yield piece.finding(
-            word.start(), "yo", f"{word[0]!r} is written without its ё", "write the ё"
+            word.start(),
+            "dots",
+            f"{word[0]!r} is written without its dots: {piece.around(*word.span())}",
+            f"write {words.table.dots[1]}",
         )
 
 

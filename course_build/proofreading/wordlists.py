@@ -46,7 +46,7 @@ def check_list(path: str, words: Words) -> Iterator[Finding]:
 
 
 def _place(entry: Entry) -> tuple[str, str]:
-    return entry.word.casefold().replace("ё", "е"), entry.word
+    return entry.word.casefold(), entry.word
 
 
 def _near(word: str, words: Words) -> str | None:

@@ -35,6 +35,7 @@ class Words:
         self.variants: dict[str, str] = {}  # our spelling -> the dictionary's, as met in texts
         self._added = {form: e.word for e in self.entries for form in forms(e.word, table)}
         self._known: dict[str, bool] = {}
+        self._dots: dict[str, bool] = {}
         self._near: dict[str, tuple[str, ...]] = {}
 
     def knows(self, word: str) -> bool:
@@ -43,9 +44,11 @@ class Words:
             self._known[word] = self._look_up(word.replace("’", "'"))
         return self._known[word]
 
-    def met(self, word: str) -> bool:
-        """Say whether somebody has asked for exactly this word."""
-        return word in self._known
+    def lacks_dots(self, word: str) -> bool:
+        """Say whether a word is without the dots (ё) that every reading of it has."""
+        if word not in self._dots:
+            self._dots[word] = self._lacks_dots(word.lower())
+        return self._dots[word]
 
     def one_edit_away(self, word: str) -> tuple[str, ...]:
         """The first dictionary words, in order of the edits, that one edit makes of this one."""
@@ -63,6 +66,13 @@ class Words:
             and word.endswith(self.table.possessive)
             and self._look_up(word.removesuffix(self.table.possessive))
         )
+
+    def _lacks_dots(self, word: str) -> bool:
+        plain, dotted = self.table.dots or ("", "")
+        if not dotted or plain not in word or dotted in word:
+            return False
+        known = [p for p in _morphology(self.table.inflects).parse(word) if p.is_known]
+        return bool(known) and all(dotted in parse.word for parse in known)
 
     def in_dictionary(self, word: str) -> bool:
         """Say whether a dictionary knows the word, without the project's list.
@@ -97,16 +107,6 @@ def forms(word: str, table: Table) -> set[str]:
         own = [parse for parse in parses if parse.normal_form == word.lower()] or parses[:1]
         return {word} | {form.word for parse in own for form in parse.lexeme}
     return {word + ending for ending in table.endings}
-
-
-def demands_yo(word: str, table: Table) -> bool:
-    """Say whether a Russian word is written without the ё that every reading of it has."""
-    if not table.inflects or "е" not in word.lower() or "ё" in word.lower():
-        return False
-    morphology = _morphology(table.inflects)
-    return morphology.word_is_known(word.lower()) and all(
-        "ё" in parse.word for parse in morphology.parse(word.lower()) if parse.is_known
-    )
 
 
 def share_a_word(one: str, other: str, table: Table | None) -> bool:
