@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from course_build import cli
+from course_build.proofreading.languages import TABLES
+from course_build.proofreading.pieces import join
+from course_build.proofreading.sentences import check_leftovers
 from tests.builder.conftest import FRAME_LINES, SOURCE, code, code_twins, prose, said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,6 +226,28 @@ def test_a_message_that_was_not_translated_is_found_and_code_is_not(repo):
     found = repo.run("proofread").err
     assert rules(found) == ["leftover"]
     assert "course_lib/tables.py:1: [leftover]" in found
+
+
+class Known:
+    """A dictionary of a few words in Latin letters."""
+
+    def __init__(self, words):
+        self.table, self.words = TABLES["en"], words.split()
+
+    def in_dictionary(self, word):
+        return word in self.words
+
+
+def test_a_leftover_is_found_between_languages_of_one_script():
+    words = {"en": Known("in the model reads a mask over it"), "xx": Known("in over het masker is")}
+
+    def found(text):
+        piece = join([(1, text)], ("file", "key", "xx", "prose"))
+        return list(check_leftovers([piece], words, "en"))
+
+    assert found("the model reads over it")
+    assert not found("in over in over het masker is")
+    assert not found("in over in over in")
 
 
 GLOSSARY = """[causal-mask]

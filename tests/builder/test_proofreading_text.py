@@ -102,6 +102,11 @@ def test_each_word_of_a_markdown_text_stands_on_the_line_that_is_named(text):
     assert seen == written
 
 
+def test_the_end_of_a_line_is_on_that_line_and_the_next_begins_after_it():
+    piece = join([(3, "one"), (4, "\ntwo")], PLACE)
+    assert [piece.line_at(offset) for offset in range(len(piece.text))] == [3, 3, 3, 4, 4, 4, 4]
+
+
 LITERALS = ('"{0} {1} "', "'{0} '", 'f"{0} {{x + 1}} {1} "', 'r"{0} "', '"""{0}\n{1}\n  {0} """',
             '"{0}\\n{1} "', 'f"""{0}\n{{x}} {1} """', '"{{n}} {0} "', '"ёж " "{1} "')  # fmt: skip
 
@@ -141,7 +146,11 @@ def test_of_a_module_are_read_prose_marked_comments_and_strings_that_differ():
         [
             prose("begin", "Some prose.", "Немного прозы."),
             code("shared", "# en: a comment\n# ru: комментарий\nx = 'same'  # only in English"),
-            code_twins("twins", "f('same', 'shown')  # why", "f('same', 'показано')  # зачем"),
+            code_twins(
+                "twins",
+                "f('same', 'shown')  # why\nx = 1  # [B, T]",
+                "f('same', 'показано')  # зачем\nx = 1  # [B, T]",
+            ),
         ]
     )
     pieces = source_pieces("m.py", source, LANGUAGES)
