@@ -14,9 +14,13 @@ from course_build.twins import stamp
 
 @dataclass
 class Decision:
-    """The changes to make, why other entries stay out, and what is broken."""
+    """The changes to make, why other entries stay out, and what is broken.
+
+    `lines` says for each cell (source, key) that changes where its entry stands in the PO file.
+    """
 
     changes: list[Change] = field(default_factory=list)
+    lines: dict[tuple[str, str | None], int] = field(default_factory=dict)
     left_out: list[Finding] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     empty: int = 0
@@ -45,6 +49,7 @@ def decide(
             change = Change(entry, language, text, _stamp(message, entry))
             if _changes(change):
                 decision.changes.append(change)
+                decision.lines[entry.cell.path, entry.cell.key] = message.line
             else:
                 decision.unchanged += 1
     return decision

@@ -41,7 +41,11 @@ def run(options: argparse.Namespace, root: Path) -> int:
     stop_if_broken([*findings, *(f for d in decisions.values() for f in d.findings)])
     changes = [change for decision in decisions.values() for change in decision.changes]
     woven = weave_all(files.sources, changes, settings)
-    check(replace(files, sources={**files.sources, **woven}), woven, changes, languages, settings)
+    try:
+        new = replace(files, sources={**files.sources, **woven})
+        check(new, woven, changes, languages, settings)
+    except CourseError as error:
+        raise CourseError(at_their_entries(error.findings, decisions)) from error
     write_files(root, woven)
     _tell(decisions, woven)
     return WORK if any(decision.left_out for decision in decisions.values()) else DONE
@@ -106,6 +110,18 @@ def check(
                 mend = "word its first line differently"
                 findings.append(entry.cell.finding("po-text", message, mend))
     stop_if_broken(findings)
+
+
+def at_their_entries(
+    findings: Sequence[Finding], decisions: Mapping[str, Decision]
+) -> list[Finding]:
+    """What the build says about cells that were to change, at the entries that are to be mended."""
+    places = {cell: (po, line) for po, d in decisions.items() for cell, line in d.lines.items()}
+    moved = []
+    for finding in findings:
+        path, line = places.get((finding.path, finding.key), (finding.path, finding.line))
+        moved.append(replace(finding, path=path, line=line))
+    return moved
 
 
 def _tell(decisions: Mapping[str, Decision], woven: Mapping[str, bytes]) -> None:

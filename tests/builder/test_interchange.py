@@ -374,7 +374,7 @@ def test_a_text_that_would_break_the_source_is_refused(draft, key, text, words):
 def test_what_the_build_refuses_is_not_written(draft):
     translate(draft, {"c": "print(", "hint": "Konsilo."})
     err = refused(draft, "syntax")
-    assert 'cell "c"' in err
+    assert f'{po_file(draft)}:{entry(read(draft), "c").linenum}: cell "c": [syntax]' in err
     translate(draft, {"c": 'print("unu\\n", 2)'})
     refused(draft, "code-twins")
     translate(draft, {"c": "", "begin": " ".join(["vorto"] * 91)})
