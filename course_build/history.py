@@ -87,7 +87,7 @@ def _git(root: Path, *arguments: str) -> bytes:
         ran = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
     except OSError:
         return b""
-    return ran.stdout if ran.returncode == 0 else b""
+    return ran.stdout
 
 
 def _in_notebook(path: Path) -> dict[str, list[str]]:

@@ -79,9 +79,8 @@ def test_history_goes_on_under_the_files_earlier_name(repo, git):
     repo.source(prose("p", "Old words."), name="module_03_before")
     commit(git, "one")
     git("mv", "notebooks/src/module_03_before.py", SOURCE)
-    commit(git, "renamed")
     edit(repo, "Old words", "New words")
-    commit(git, "changed")
+    commit(git, "renamed and changed at once")
     assert "[-Old-]{+New+} words." in repo.run("diff", "3:p").out
 
 
