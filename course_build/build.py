@@ -14,7 +14,7 @@ from course_build.drafts import progress
 from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
-from course_build.glossary import Term, read_glossary
+from course_build.glossary import Term, check_identifiers, read_glossary
 from course_build.glossary_links import Linker
 from course_build.glossary_page import page_path, write_page
 from course_build.head import NAME, add_head, head_texts, module_number
@@ -127,11 +127,14 @@ def build_course(
 
 def read_terms(files: Files, settings: Settings) -> tuple[Term, ...]:
     """The terms of the course's glossary; a course need not have one."""
-    return tuple(
+    terms = tuple(
         term
         for path, data in files.glossary.items()
         for term in read_glossary(decode(path, data), settings)
     )
+    code = [*files.sources.values(), *files.library.values()]
+    stop_if_broken(check_identifiers(terms, code))
+    return terms
 
 
 def check_names(paths: Iterable[str]) -> list[Finding]:

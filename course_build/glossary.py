@@ -6,7 +6,7 @@ them through here. What a language that is a draft lacks is not missed.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,22 @@ def read_glossary(text: str, settings: Settings) -> tuple[Term, ...]:
         f for language in settings.languages for f in _check_words(terms, language, lines)
     )
     return terms
+
+
+def check_identifiers(terms: Iterable[Term], code: Iterable[bytes]) -> list[Finding]:
+    """Every identifier stands somewhere in the code of the course."""
+    known = b"\n".join(code)
+    return [
+        _finding(
+            term.line,
+            term.key,
+            f"{name!r} stands nowhere in the library or the sources",
+            "correct the identifier, or remove it",
+        )
+        for term in terms
+        for name in term.identifiers
+        if name.encode() not in known
+    ]
 
 
 class _Lines:

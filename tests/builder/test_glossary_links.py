@@ -177,7 +177,7 @@ def test_links_change_nothing_that_a_text_says(text):
 
 GLOSSARY = """\
 [mask]
-identifiers = ["allowed"]
+identifiers = ["scale"]
 
 [mask.en]
 name = "mask"
@@ -225,7 +225,7 @@ def test_the_page_is_written_checked_and_missed(course):
     course.build(prose("one", "## Begin\n\nThe mask.", "## Начало\n\nО маске."))
     page = course.read("notebooks/en/glossary.md")
     assert '<a id="mask"></a>\n\n## mask\n\nA table of yes and no, one for each pair.' in page
-    assert "Русский: [маска](../ru/glossary.md#mask) · in code: `allowed`" in page
+    assert "Русский: [маска](../ru/glossary.md#mask) · in code: `scale`" in page
     assert "first used: [Module 3: Begin](module_03_toy.ipynb)" in page
     assert "впервые: [модуль 3: Начало](module_03_toy.ipynb)" in course.read(
         "notebooks/ru/glossary.md"
@@ -250,6 +250,14 @@ def test_a_broken_glossary_stops_the_build(course):
     course.write("notebooks/src/glossary.toml", GLOSSARY.replace('name = "маска"', ""))
     course.source()
     assert "notebooks/src/glossary.toml:8:" in course.broken()
+
+
+def test_an_identifier_that_stands_nowhere_stops_the_build(course):
+    course.write("notebooks/src/glossary.toml", GLOSSARY.replace('"scale"', '"scale", "shrink"'))
+    course.source()
+    err = course.broken()
+    assert 'notebooks/src/glossary.toml:1: cell "mask": [glossary]' in err
+    assert "'shrink' stands nowhere" in err
 
 
 def test_one_module_alone_leaves_the_page_as_it_is(course):
