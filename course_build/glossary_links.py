@@ -66,7 +66,7 @@ class Linker:
         for cell in cells:
             if cell.kind == "markdown":
                 section = _last_section(cell.source) or section
-                if cell.origin.lang and not cell.origin.role:
+                if cell.origin.lang:  # a folded hint is HTML: nothing in it is linked
                     used, text = self.link(cell.source, cell.origin.lang, linked)
                     places = {**dict.fromkeys(used, section), **places}
                     cell = _with_text(cell, text)

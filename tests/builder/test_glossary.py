@@ -9,6 +9,7 @@ import pytest
 from course_build.files import read_files
 from course_build.findings import CourseError
 from course_build.glossary import GLOSSARY, read_glossary
+from course_build.glossary_page import collate
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,6 +119,11 @@ def test_a_draft_language_may_lack_words():
     settings = replace(SETTINGS, languages=("en", "ru", "de"), drafts=("de",))
     [mask] = read_glossary(TERM, settings)
     assert set(mask.words) == {"en", "ru"}
+
+
+def test_the_alphabet_has_yo_after_ye_and_ignores_marks_and_punctuation():
+    words = ["ёж", "еж", "«жулик»", "жук", "top-k", "über", "zoo"]
+    assert sorted(words, key=collate) == ["top-k", "über", "zoo", "еж", "ёж", "жук", "«жулик»"]
 
 
 @pytest.fixture(scope="module")
