@@ -323,6 +323,7 @@ def test_a_terminal_gets_colours_and_lines_unless_told_not_to(repo, git):
         (r"\frac{a}{b}", r"\frac{a}{c}", r"\frac{a}{[-b-]{+c+}}"),
         ("x\u00a0y", "x y", "x[-\u00a0-]{+ +}y"),
         ("f(a, b)", "f(c, d)", "f([-a, b-]{+c, d+})"),
+        ("a\n\nb", "c\n\nd", "[-a-]{+c+}\n\n[-b-]{+d+}"),
     ],
 )
 def test_changes_are_marked_by_words(before, after, shown):
