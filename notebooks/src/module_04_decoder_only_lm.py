@@ -4,10 +4,10 @@ r"""
 
 One model, told three times: in plain loops, with its failures as types, and fast. The claim: the three are *the same model*. You will see it checked on logits, not on a lucky piece of text.
 
-**By the end you can** write a language model and its key-value cache, tell six classic cache bugs by their symptoms, say what limits prefill and decoding on your machine, and load real GPT-2 weights into a model you know inside out.
+**By the end you can** write a language model and its key-value cache, tell six classic cache bugs apart by their symptoms, say what limits prefill and decoding on your machine, and load real GPT-2 weights into a model you know inside out.
 """
 
-# %% [markdown] lang="ru" key="title" en="c228b8b0"
+# %% [markdown] lang="ru" key="title" en="a282c803"
 r"""
 # Модуль 4. Языковая модель «только декодировщик»
 
@@ -336,12 +336,12 @@ check_causal_attention_contract(causal_attention)
 
 # %% [markdown] lang="en" key="plain-parts-ask"
 r"""
-The remaining parts are old acquaintances: `linear` multiplies by a matrix and adds a bias, `layer_norm` gives every vector mean 0 and variance 1, and `gelu` is the smooth bend between two linear layers.
+The remaining parts are old acquaintances: `linear` multiplies by a matrix and adds a bias, `layer_norm` gives every vector mean 0 and variance 1 and then applies a learned gain and bias, and `gelu` is the smooth bend between two linear layers.
 """
 
-# %% [markdown] lang="ru" key="plain-parts-ask" en="5bd3e3aa"
+# %% [markdown] lang="ru" key="plain-parts-ask" en="82da9c2e"
 r"""
-Остальные части — старые знакомые: `linear` умножает на матрицу и прибавляет смещение, `layer_norm` приводит каждый вектор к среднему 0 и дисперсии 1, а `gelu` — плавный изгиб между двумя линейными слоями.
+Остальные части — старые знакомые: `linear` умножает на матрицу и прибавляет смещение, `layer_norm` приводит каждый вектор к среднему 0 и дисперсии 1, а затем применяет обученные множитель и смещение; `gelu` — плавный изгиб между двумя линейными слоями.
 """
 
 # %% key="plain-linear"
@@ -372,14 +372,14 @@ assert 4.6e-4 < gap < 4.8e-4
 
 # %% [markdown] lang="en" key="gelu-say"
 r"""
-At most $4.7\cdot10^{-4}$ for each number: invisible in a picture, yet it enters every block. A model run with the wrong form raises no error; only a comparison of numbers notices.
+At most about $4.7\cdot10^{-4}$ for each number: invisible in a picture, yet it enters every block. A model run with the wrong form raises no error; only a comparison of numbers notices.
 
 Now the parts go together: `block` adds to the stream what attention reads, then what the feed-forward network makes of it; `forward` wraps the blocks between the embeddings and the logits.
 """
 
-# %% [markdown] lang="ru" key="gelu-say" en="cca0da37"
+# %% [markdown] lang="ru" key="gelu-say" en="ddb7f940"
 r"""
-Не больше $4{,}7\cdot10^{-4}$ на число: на графике этого не видно, а входит разница в каждый блок. С чужой формой модель работает без единой жалобы; подмену выдаёт только сравнение чисел.
+Самое большее — около $4{,}7\cdot10^{-4}$ на число: на графике этого не видно, а входит разница в каждый блок. С чужой формой модель работает без единой жалобы; подмену выдаёт только сравнение чисел.
 
 Теперь соберём части: `block` прибавляет к потоку то, что прочитало внимание, затем то, что сделала из этого полносвязная сеть; `forward` ставит блоки между эмбеддингами и логитами.
 """
@@ -392,10 +392,10 @@ from course_lib.decoder_lm.plain import forward
 
 # %% [markdown] lang="en" key="block-say"
 r"""
-That is the whole model. Two remarks carry over from Module 3: the residual stream is normalised *before* each sublayer, and once more before the *unembedding*, the matrix that turns a vector into one logit per token. Does it reproduce the promised logits?
+That is the whole model. Two remarks carry over from Module 3: the residual stream is normalised *before* each sublayer, and once more before the *unembedding*, the matrix that turns a vector into one logit per token. Does the model reproduce the promised logits?
 """
 
-# %% [markdown] lang="ru" key="block-say" en="a23d7af8"
+# %% [markdown] lang="ru" key="block-say" en="046e2cc9"
 r"""
 Вот и вся модель. Из модуля 3 остаются в силе два замечания: остаточный поток нормируется *до* каждого подслоя и ещё раз перед *выходной матрицей*, которая превращает вектор в логиты, по одному на токен. Воспроизводит ли модель обещанные логиты?
 """
@@ -902,12 +902,12 @@ from course_lib.decoder_lm.twin import TorchTwin
 
 # %% [markdown] lang="en" key="windows-ask"
 r"""
-`fit` is Module 3's training loop, `mean_nll` its loss on texts not trained on. It is fed `tale_windows`, each beginning where a tale begins, after `<end>`. The grammar tells us the best loss that any model can reach on average on fresh tales: the grammar's own mean surprise. So we ask not whether the loss is small, but how close it comes to that floor.
+`fit` is Module 3's training loop; it is fed `tale_windows`, each beginning where a tale begins, after `<end>`. `mean_nll` measures the loss on fresh ones. The grammar tells us the best loss that any model can reach on average on fresh tales: the grammar's own mean surprise. So we ask not whether the loss is small, but how close it comes to that floor.
 """
 
-# %% [markdown] lang="ru" key="windows-ask" en="dbdfeaac"
+# %% [markdown] lang="ru" key="windows-ask" en="ecf954cb"
 r"""
-`fit` — цикл обучения из модуля 3, `mean_nll` — потери на текстах, которых в обучении не было. На вход идут окна `tale_windows`, и каждое начинается там же, где сказка, — после `<end>`. Грамматика знает, ниже каких потерь на новых сказках в среднем не опустится никакая модель: это среднее удивление самой грамматики. Поэтому спросим не о том, малы ли потери, а о том, насколько близко они подошли к этой нижней границе.
+`fit` — цикл обучения из модуля 3; он получает окна `tale_windows`, и каждое начинается там же, где сказка, — после `<end>`. `mean_nll` измеряет потери на новых окнах. Грамматика знает, ниже каких потерь на новых сказках в среднем не опустится никакая модель: это среднее удивление самой грамматики. Поэтому спросим не о том, малы ли потери, а о том, насколько близко они подошли к этой нижней границе.
 """
 
 # %% key="training-parts" role="folded"
@@ -2442,12 +2442,12 @@ show_figure(
 
 # %% [markdown] lang="en" key="roofline-own-ask"
 r"""
-And your machine? The next cell measures both its numbers, `bandwidth` in GB/s and `peak` in GFLOP/s, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows; 69 is the mean number of positions read.
+And your machine? The next cell measures both its numbers, `bandwidth` in GB/s and `peak` in GFLOP/s, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows; 70 is the mean number of positions that a step reads.
 """
 
-# %% [markdown] lang="ru" key="roofline-own-ask" en="761d2cb8"
+# %% [markdown] lang="ru" key="roofline-own-ask" en="6d508a11"
 r"""
-А ваш компьютер? Следующая ячейка измеряет оба его числа — `bandwidth` в ГБ/с и `peak` в GFLOP/с, — затем по-настоящему выполняет шаги декодирования и предзаполнение на модели со случайными весами и отмечает, куда попала каждая точка. Печатаются токены в секунду и `bound` — предел, который допускает крыша; 69 — среднее число прочитанных позиций.
+А ваш компьютер? Следующая ячейка измеряет оба его числа — `bandwidth` в ГБ/с и `peak` в GFLOP/с, — затем по-настоящему выполняет шаги декодирования и предзаполнение на модели со случайными весами и отмечает, куда попала каждая точка. Печатаются токены в секунду и `bound` — предел, который допускает крыша; 70 — среднее число позиций, которые читает шаг.
 """
 
 # %% key="roofline-own"
@@ -2460,8 +2460,8 @@ landed = {"decode": [], "prefill": []}
 for batch in (1, 8, 64):
     runner.prefill([[1] * 64] * batch)
     took = alternate({"step": lambda: runner.decode_step([1] * batch)}, repeats=9)["step"]
-    work = decode_step_flops(medium, 3072, batch, 69).total
-    moved = pass_bytes(medium, 3072, batch, 69).total
+    work = decode_step_flops(medium, 3072, batch, 70).total
+    moved = pass_bytes(medium, 3072, batch, 70).total
     landed["decode"].append((str(batch), work / moved, work / took.median / 1e9))
     bound = batch / mine.least_seconds(work, moved)
     print(f"{batch=:2} {took.rate(batch)!s} {bound=:,.0f}")
