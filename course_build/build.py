@@ -18,6 +18,7 @@ from course_build.glossary import Term, check_identifiers, read_glossary
 from course_build.glossary_links import Linker
 from course_build.glossary_page import page_path, write_page
 from course_build.head import NAME, add_head, head_texts, module_number
+from course_build.headings import check_heading_order
 from course_build.language import check_comments
 from course_build.lint import code_faults, lint
 from course_build.notebook import NotebookCell, Parts, compose, solve
@@ -166,6 +167,7 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
     stop_if_broken(
         [
             *check_structure(units),
+            *check_heading_order(units, settings.languages),
             *check_exercises(units),
             *(f for unit in code for f in check_code_twins(unit)),
             *(f for unit in prose for f in check_parity(unit)),

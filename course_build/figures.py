@@ -24,9 +24,11 @@ from course_build.findings import CourseError, Finding
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
+FEWEST_WORDS = 5  # of an alt text, besides those that stand in the figure anyway
 LARGEST = 120_000  # bytes; a notebook carries each figure twice
 SVG = "image/svg+xml"
 SVG_ROOT = "{http://www.w3.org/2000/svg}svg"
+SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MODULE = re.compile(r"module_\d\d")
 NUMBER = re.compile(r"(?<![\w#])-?\d+(?:\.\d+)?")  # not inside an id or a colour
@@ -103,11 +105,21 @@ def problems_of(figure: Figure) -> list[Finding]:
     elif figure.alt.strip() and root.get("aria-label") != figure.alt:
         message = f"the SVG of {figure.name!r} does not carry its alt text as aria-label"
         found.append(figure.finding("figure-svg", message, "show it with show_figure"))
+    elif figure.alt.strip() and len(own_words(figure.alt, root)) < FEWEST_WORDS:
+        message = f"the alt text of {figure.name!r} hardly says more than its labels: {figure.alt}"
+        found.append(figure.finding("figure-alt", message, "say what is to be seen in the figure"))
     size = len(figure.svg.encode())
     if size > LARGEST:
         message = f"the figure {figure.name!r} has {size} bytes; at most {LARGEST} are allowed"
         found.append(figure.finding("figure-size", message, "draw fewer points or cells"))
     return found
+
+
+def own_words(alt: str, root: ElementTree.Element) -> list[str]:
+    """List the words of an alt text that are not written in the figure: what it tells itself."""
+    drawn = " ".join("".join(text.itertext()) for text in root.iter(SVG_TEXT))
+    known = set(re.findall(r"\w+", drawn.casefold()))
+    return [word for word in re.findall(r"\w+", alt.casefold()) if word not in known]
 
 
 def repeated(figures: Sequence[Figure]) -> list[Finding]:

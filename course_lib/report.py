@@ -219,15 +219,11 @@ def _report_html(report: ContractReport) -> str:
     """The table for a notebook; it names no colour, so it reads on a light and a dark page."""
     cell = "border:1px solid currentColor;padding:.2em .6em;text-align:left;color:inherit;"
     plain = "background:transparent;"
-    parts = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"]
-    lines = []
+    parts, lines = [f"<p><strong>{html.escape(_report_headline(report))}</strong></p>"], []
     for number, row in enumerate(_report_rows(report)):
-        head, rest = ('th scope="row"', "td") if number else ['th scope="col"'] * 2
-        tags = [head, *[rest] * (len(row) - 1)]
-        cells = "".join(
-            f'<{tag} style="{cell}">{html.escape(text)}</{tag[:2]}>'
-            for tag, text in zip(tags, row, strict=True)
-        )
+        tags = ['th scope="row"', *["td"] * 3] if number else ['th scope="col"'] * 4
+        pairs = zip(tags, row, strict=True)
+        cells = "".join(f'<{tag} style="{cell}">{html.escape(t)}</{tag[:2]}>' for tag, t in pairs)
         lines.append(f'<tr style="{plain}">{cells}</tr>')
     style = f"border-collapse:collapse;font:inherit;color:inherit;{plain}"
     parts += [f'<table style="{style}">{"".join(lines)}</table>'] if lines else []

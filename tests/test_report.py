@@ -73,6 +73,13 @@ def test_notes_are_wrapped_below_the_table():
     assert max(map(len, lines)) <= 84
 
 
+def test_the_table_says_which_cells_head_a_column_or_a_row():
+    page = ContractReport("check_it", (ClauseResult("a", "meaning", 1, 2),))._repr_html_()
+    counted = {tag: page.count(tag) for tag in ('<th scope="col"', '<th scope="row"', "<td")}
+    assert counted == {'<th scope="col"': 4, '<th scope="row"': 1, "<td": 3}
+    assert (page.count("</th>"), page.count("</td>")) == (5, 3)
+
+
 def test_the_html_report_names_no_colour_and_escapes_what_it_shows():
     page = ContractReport("check_it", (ClauseResult("a", "<b> & more", 1, 2),))._repr_html_()
     assert "&lt;b&gt; &amp; more" in page

@@ -19,7 +19,7 @@ from course_build.executed import fresh_copies
 from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, Settings, parse_settings
-from course_build.site.pages import index_page, page_sources
+from course_build.site.pages import index_page, page_sources, page_text
 from course_build.site.sphinx_build import HERE, Site, build
 from course_build.site.switch import entrance, named_languages
 
@@ -42,7 +42,7 @@ def all_sources(
         pages = page_sources(notebooks, language, settings)
         glossary = root / "notebooks" / language / GLOSSARY
         if glossary.is_file():
-            pages[GLOSSARY] = glossary.read_bytes()
+            pages[GLOSSARY] = page_text(glossary.read_text(encoding="utf-8")).encode()
         order = [name for name in pages if name.endswith((".ipynb", ".md"))]
         pages["index.md"] = index_page(settings.title(language), order)
         folder = f"{WORK}/{language}"
@@ -69,9 +69,9 @@ def build_site(root: Path) -> int:
     settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
     sources = all_sources(root, fresh_copies(root, settings.languages), settings)
     folders = sorted({path.rsplit("/", 1)[0] for path in sources})
-    for stray in orphans(root, folders, [*sources, *folders]):
-        if not stray.endswith(".mo"):
-            (root / stray).unlink()
+    for stray in map(root.joinpath, orphans(root, folders, sources)):
+        if stray.is_file() and stray.suffix != ".mo":  # Sphinx's own
+            stray.unlink()
     write_files(root, {path: sources[path] for path in changed_files(root, sources)})
     languages = named_languages(settings.languages)
     sites = [

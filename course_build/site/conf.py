@@ -9,7 +9,12 @@ root_doc = "index"
 nb_execution_mode = "off"  # the notebooks come executed
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "amsmath"]
-myst_heading_anchors = 6
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "page": "{{path}}",  # of this site, and a place in one: pages.py writes these links
+    "place": "{{path}}#{{fragment}}",
+}
 
 html_theme = "furo"
 html_theme_options = {"top_of_page_buttons": []}

@@ -15,6 +15,9 @@ from course_build.settings import Settings
 
 SVG = "image/svg+xml"
 ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
+LINK = re.compile(r"\]\(((?:\.\./\w+/)?[\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
+ANCHOR = re.compile(r'<a id="([\w-]+)"></a>\n\n(?=#)')
+TWINS = re.compile(r"\n[^\n]*\]\(\.\./\w+/[\w-]+\.md\)[^\n]*\n")
 FOLD_TITLE = re.compile(r"#@title (.*)\n")
 
 
@@ -40,6 +43,16 @@ def index_page(title: str, pages: Sequence[str]) -> bytes:
     ).encode()
 
 
+def page_text(text: str) -> str:
+    """A page of prose as MyST: its anchors become targets, its links lead to pages."""
+    return to_pages(ANCHOR.sub(r"(\1)=\n", TWINS.sub("", text, count=1)))
+
+
+def to_pages(text: str) -> str:
+    """Let links to notebooks and texts lead to the pages made of them, in every language."""
+    return LINK.sub(lambda m: f"]({'place' if m[2] else 'page'}:{m[1]}.html{m[2] or ''}", text)
+
+
 def page_notebook(
     notebook: Mapping[str, Any], stem: str, head: str
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -47,7 +60,7 @@ def page_notebook(
     figures: dict[str, bytes] = {}
     cells = [_cell(cell, stem, figures) for cell in notebook["cells"]]
     first = cells[0]
-    first["source"] = joined(first["source"]).replace(f"{head}\n\n", "", 1)
+    first["source"] = first["source"].replace(f"{to_pages(head)}\n\n", "", 1)
     kept = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
     return {**notebook, "metadata": kept, "cells": cells}, figures
 
@@ -55,14 +68,15 @@ def page_notebook(
 def _cell(cell: Mapping[str, Any], stem: str, figures: dict[str, bytes]) -> dict[str, Any]:
     tags = cell["metadata"].get("tags", [])
     page = {**cell, "metadata": {"tags": tags} if tags else {}}
+    if cell["cell_type"] == "markdown":
+        return {**page, "source": to_pages(joined(cell["source"]))}
     title = FOLD_TITLE.match(joined(cell["source"]))
-    if cell["cell_type"] == "code" and title:  # the page's own fold says it
+    if title:  # the page's own fold says it
         prompts = {"code_prompt_show": title[1], "code_prompt_hide": title[1]}
         page["metadata"]["mystnb"] = prompts
         page["source"] = joined(cell["source"])[title.end() :]
-    if "outputs" in cell:
-        names = _names(stem, cell["id"])
-        page["outputs"] = [_output(output, names, figures) for output in cell["outputs"]]
+    names = _names(stem, cell["id"])
+    page["outputs"] = [_output(output, names, figures) for output in cell["outputs"]]
     return page
 
 

@@ -49,7 +49,7 @@ def draw_attention(
         figure, _ = new_card(max(5.0, side + 1.5), side + 1.2)
         panel = figure.subplots()
         for (row, column), weight in np.ndenumerate(square):
-            patch = open_cell(column, row, 0.7 * weight) if weight else closed_cell(column, row)
+            patch = open_cell(column, row, 0.6 * weight) if weight else closed_cell(column, row)
             panel.add_patch(patch)
             words = f"{weight:.{digits}f}" if weight else "0"
             panel.text(column + 0.5, row + 0.52, words, ha="center", va="center", fontsize=11)

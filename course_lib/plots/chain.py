@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
-from course_lib.plots.cells import tint
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
 CHAIN_ROW = 0.3  # inches that a token's row is high
@@ -26,7 +25,7 @@ def _checked_terms(log_probs: ArrayLike) -> np.ndarray:
 
 def _draw_factors(panel: Axes, terms: np.ndarray) -> None:
     for row, factor in enumerate(np.exp(terms).round(3)):
-        panel.barh(row, factor, height=0.66, color=tint(PALETTE["blue"], 0.75))
+        panel.barh(row, factor, height=0.66, color=PALETTE["blue"])
         panel.text(1.04, row, f"{factor:.3f}", va="center", ha="left", size=10)
     panel.set_xlim(0, 1)
     panel.set_xticks((0, 0.5, 1), ("0", "0.5", "1"))

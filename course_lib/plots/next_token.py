@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
-from course_lib.plots.cells import tint
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
@@ -31,7 +30,7 @@ def _checked_shares(distributions: ArrayLike) -> np.ndarray:
 def _draw_shares(panel: Axes, shares: np.ndarray, most: float) -> None:
     places = np.arange(len(shares))
     drawn = shares.round(3)  # a trained model's last digits leave no trace in the picture
-    panel.barh(places, drawn, height=0.7, color=tint(PALETTE["blue"], 0.8))
+    panel.barh(places, drawn, height=0.7, color=PALETTE["blue"])
     for place, share in zip(places, shares, strict=True):
         words = "<0.01" if 0 < share < 0.005 else f"{share:.2f}" if share else "0"
         left = drawn[place] + 0.05 * most

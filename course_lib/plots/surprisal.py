@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
-from course_lib.plots.cells import tint
 from course_lib.plots.checks import check_labels, check_words, finite_array
 
 
@@ -45,7 +44,7 @@ def _check_marked(marked: Sequence[Sequence[int]], texts: list[np.ndarray]) -> N
 
 def _draw_text(panel: Axes, costs: np.ndarray, words: Sequence[str], marked: Sequence[int]) -> None:
     places, costs = np.arange(len(costs)), costs.round(2)
-    bars = panel.bar(places, costs, width=0.72, color=tint(PALETTE["blue"], 0.8))
+    bars = panel.bar(places, costs, width=0.72, color=PALETTE["blue"])
     for position in marked:
         bars[position].set(facecolor=PALETTE["orange"], edgecolor=PALETTE["ink"], hatch="///")
     for place, cost in zip(places, costs, strict=True):

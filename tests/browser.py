@@ -1,0 +1,68 @@
+"""A browser that looks at the built pages: where it is, and what a page is asked."""
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu")
+WIDE = {"width": 1280, "height": 900}
+NARROW = {"width": 390, "height": 844}
+
+# A module's page has 120 000 elements, nearly all of them coloured pieces of code, and axe looks
+# at each. One piece of each look stays and speaks for all others; and every fold is opened.
+ONE_OF_EACH = """() => {
+  const seen = new Set();
+  for (const block of document.querySelectorAll(".highlight pre")) {
+    const kept = [...block.querySelectorAll("span[class]")].filter((piece) => {
+      const look = piece.className + !!block.closest(".cell_output");
+      return !seen.has(look) && seen.add(look);
+    });
+    block.replaceChildren(...kept, block.textContent);
+  }
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+}"""
+SETTLED = "() => window.MathJax?.startup?.promise"
+
+
+def find_browser():
+    """The path of a Chromium; without one CI fails, and a desk skips what needs it."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        message = f"no browser: install one of {', '.join(NAMES)}"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
+    return path
+
+
+@contextmanager
+def opened_browser():
+    """A Chromium without a window and without a network."""
+    from playwright.sync_api import sync_playwright
+
+    path = find_browser()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def opened_page(browser, path, **options):
+    """A page with its formulas set; `page.asked` lists what it wanted from elsewhere."""
+    context = browser.new_context(viewport=WIDE, **options)
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    page.asked = []
+    page.on("request", lambda request: page.asked.append(request.url))
+    try:
+        page.goto(path.as_uri())
+        page.evaluate(SETTLED)
+        page.asked = [url for url in page.asked if not url.startswith(("file:", "data:"))]
+        yield page
+    finally:
+        context.close()
