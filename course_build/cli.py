@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from course_build.build import Course, Files, build_course, notebook_path, solved_path, stem_of
+from course_build.build import (
+    SOURCES,
+    Course,
+    Files,
+    build_course,
+    notebook_path,
+    solved_path,
+    stem_of,
+)
 from course_build.choosing import (
     add_choice,
     asked_wrongly,
@@ -137,7 +145,10 @@ def _strays(files: Files, settings: Settings, root: Path) -> list[str]:
     expected = [place(*pair) for pair in pairs for place in (notebook_path, solved_path)]
     if files.glossary:
         expected += [page_path(code) for code in settings.languages]
-    folders = sorted({path.rsplit("/", 1)[0] for path in expected})
+    # A language that was taken out of the settings leaves its notebooks behind.
+    rendered = root.glob("notebooks/[a-z]*/module_*.ipynb")
+    left = {path.parent.relative_to(root).as_posix() for path in rendered} - {SOURCES}
+    folders = sorted({path.rsplit("/", 1)[0] for path in expected} | left)
     return orphans(root, folders, expected)
 
 

@@ -7,6 +7,7 @@ import statistics
 import pytest
 
 from course_build import cli, figures, run
+from course_build.settings import SETTINGS_FILE, parse_settings
 
 LEARNER = sorted(run.ROOT.glob("notebooks/*/*.ipynb"))
 NAMES = [(path.parent.name, path.stem) for path in LEARNER]
@@ -45,7 +46,8 @@ def outputs(notebook):
 
 def test_there_are_notebooks_in_every_language():
     languages = {language for language, _ in NAMES}
-    assert {"en", "ru"} <= languages
+    settings = parse_settings((run.ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    assert languages == set(settings.languages)
     assert {name for _, name in NAMES} == {
         path.stem for path in run.ROOT.glob("notebooks/src/*.py")
     }

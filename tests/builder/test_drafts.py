@@ -68,6 +68,16 @@ def test_check_is_green_for_an_unfinished_draft_and_knows_its_files(drafting):
     assert "notebooks/qtz/module_09_stray.ipynb: [orphan]" in ran.err
 
 
+def test_a_language_that_is_given_up_leaves_orphans_that_are_named(drafting):
+    drafting.build(prose("p"))
+    drafting.write("pyproject.toml", SETTINGS)
+    drafting.write(f"notebooks/src/{NAME}.ipynb", "{}")  # jupytext may pair one with the source
+    ran = drafting.run()
+    assert ran.code == 1
+    assert "notebooks/src" not in ran.err
+    assert f"notebooks/qtz/{NAME}.ipynb: [orphan]" in ran.err
+
+
 def test_a_translated_cell_is_shown_without_a_mark_and_counted(drafting):
     drafting.build(prose("p") + "\n" + third("p", "Vorto."))
     assert drafting.text("p", "qtz") == "Vorto."
