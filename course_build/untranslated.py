@@ -31,12 +31,14 @@ NAMES = {
     "GPT small XL Llama TinyLM": "models",
     "NumPy Python SHA pip install": "software, and what is typed",
     "OMP NUM THREADS": "a setting of the environment",
+    "Prescott Nehalem Sandybridge Haswell Zen SkylakeX Cooperlake Sapphirerapids": "kernels",
+    "ARMV NeoverseN NeoverseV VORTEX": "more kernels, as OpenBLAS calls them",
     "FLOP MFLOP GFLOP": "units",
     "True False None NaN float meta": "values, types and devices as the code writes them",
     "ln log top Top": "functions of mathematics; top-k, also where it begins a sentence",
     "end": "a token of the chain of words",
     "SGD AdamW": "optimisers",
-    "repeatable": "a clause of the contracts, which is a name in one word",
+    "repeatable geometry": "clauses of contracts, names in one word",
     "changing": "an exception's message that begins elsewhere than at its raise",
 }
 

@@ -22,7 +22,7 @@ SAME = {
     "quotes": ("g('a')", 'g("б")'),
     "a docstring": ('def f():\n    """Words."""', 'def f():\n    """Слова."""'),
     "fields with a field in them": ('"{n:{w}}".format', '"n {n:{w}}".format'),
-    "braces that hold no field": ('"a set {1, 2}"', '"множество {1, 2}"'),
+    "braces that hold no field": ('"a set {a, b}"', '"множество {а, б}"'),
     "a brace alone": ('g("a {")', 'g("б {")'),
     "a raw string": (r'g(r"\d", "a")', r'g("\\d", "б")'),
     "a command": ("%matplotlib inline\nx = 1", "%matplotlib inline\nx = 1"),
