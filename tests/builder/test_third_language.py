@@ -148,6 +148,8 @@ def test_a_third_language_from_its_first_command_to_its_promotion(course, monkey
     settings = re.sub(r"drafts = .*\n", "", course.read("pyproject.toml"))
     course.write("pyproject.toml", settings.replace('"ru"]', '"ru", "qtz"]'))
     monkeypatch.setitem(CHROME, "qtz", CHROME["en"])
+    assert "[glossary]\n    attention has no word in qtz" in course.broken()
+    (course.root / "notebooks/src/glossary.toml").unlink()
     ran = course.run("--module", stem)
     assert ran.code == cli.BROKEN
     assert ran.err.count("the qtz twin is missing") == len(keys) - len(mine)
