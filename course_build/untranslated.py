@@ -5,6 +5,7 @@ notebook's code calls something. The messages of exceptions are in the language 
 """
 
 import ast
+import keyword
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,13 @@ SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 TOKEN = re.compile(r"\w+(?:[-.]\w+)*")
 WORD = re.compile(r"[^\W\d_]+")
 BESIDE_CODE = re.compile(r"[0-9a-f]{12,}|(?:/[\w.-]+){2,}")  # digests and paths
+RUN = re.compile(r"(?<![\w.=@('\"`\[{/-])[^\W\d_]+(?: [^\W\d_]+)*(?![\w=('\"`\[{-]|[.:]\w| [=/])")
 SPACES = re.compile(r"(?:\\?\s)+")
-GAP = ".{1,200}?"  # where a message has a field
+GAP = r"[\s\S]{0,200}?"  # where a message has a field
+
+# Pieces of an exception's message that are put together elsewhere than at its raise.
+PIECES = ("changing the token at position .* from .* to",)
+VALUES = ("True", "False", "None")
 
 # Names that the code of a notebook need not hold -> what they are.
 NAMES = {
@@ -38,8 +44,10 @@ NAMES = {
     "ln log top Top": "functions of mathematics; top-k, also where it begins a sentence",
     "end": "a token of the chain of words",
     "SGD AdamW": "optimisers",
-    "repeatable geometry": "clauses of contracts, names in one word",
-    "changing": "an exception's message that begins elsewhere than at its raise",
+    "scipy openblas": "libraries, as they call themselves",
+    "linear attention": "kinds of work, as the counts of operations call them",
+    "gpt": "a model, as a name in code",
+    "naive": "a way of decoding, as the code calls it",
 }
 
 
@@ -67,13 +75,14 @@ def untranslated(
     `also` are names that only this machine knows: its processor, its libraries.
     """
     listed = {*listed_names(), *also}
-    called = listed | names_in(_trees(notebook))
-    said = messages(_trees(notebook))
+    called = listed | names_in(_trees(notebook)) | set(keyword.kwlist)
+    said = [*map(re.compile, PIECES), *messages(_trees(notebook))]
     for shown in shown_texts(notebook):
         names = listed if shown.where in IN_FIGURES else called
-        words = foreign_words(_without(shown.text, said), script, names)
+        text = _without(shown.text, said)
+        words = [*foreign_words(text, script, names), *foreign_phrases(text, script, listed)]
         if words:
-            yield shown, words
+            yield shown, list(dict.fromkeys(words))
 
 
 def listed_names() -> set[str]:
@@ -91,6 +100,24 @@ def foreign_words(text: str, script: str, names: Collection[str]) -> list[str]:
         if len(word) > 1 and script_of(word[0]) == script and word not in names
     ]
     return list(dict.fromkeys(found))
+
+
+def foreign_phrases(text: str, script: str, listed: Collection[str]) -> list[str]:
+    """Words in this script side by side, or after a number: a sentence, whatever they name."""
+    found = []
+    for run in RUN.finditer(text):
+        words = run[0].split(" ")
+        foreign = [
+            len(word) > 1 and script_of(word[0]) == script and word not in VALUES for word in words
+        ]
+        counted = bool(re.search(r"\d $", text[: run.start()]))
+        for place, word in enumerate(words):
+            beside = [*([counted] if place == 0 else foreign[place - 1 : place])]
+            beside += foreign[place + 1 : place + 2]
+            name = word in listed or keyword.iskeyword(word) or word != word.capitalize().lower()
+            if foreign[place] and any(beside) and not name:
+                found.append(word)
+    return found
 
 
 def shown_texts(notebook: Mapping[str, Any]) -> Iterator[Shown]:
@@ -113,7 +140,7 @@ def _texts(kind: str, content: str) -> Iterator[str]:
     elif kind == "text/html":
         reader = _Reader()
         reader.feed(content)
-        yield " ".join(reader.texts)
+        yield "\n".join(reader.texts)
     elif kind.startswith("text/"):
         yield content
 
@@ -128,13 +155,14 @@ class _Reader(HTMLParser):
 
 
 def names_in(trees: Iterable[ast.Module]) -> set[str]:
-    """Every name in some code, word by word: of a variable, an argument, an attribute, a module."""
+    """Every name in some code: of a variable, an argument, an attribute, a module, a key."""
     names: set[str] = set()
     for tree in trees:
         for node in ast.walk(tree):
-            for field in ("id", "attr", "arg", "name", "module", "asname"):
+            for field in ("id", "attr", "arg", "name", "module", "asname", "value"):
                 name = getattr(node, field, None)
-                names.update(WORD.findall(name) if isinstance(name, str) else ())
+                if isinstance(name, str) and all(map(str.isidentifier, name.split("."))):
+                    names.update(name.split("."))
     return names
 
 
@@ -156,12 +184,12 @@ def _pattern(node: ast.AST) -> str:
     pieces = [SPACES.sub(" ", re.escape(p.value)) if _is_text(p) else GAP for p in parts]
     text = "".join(pieces).strip().removeprefix(GAP).removesuffix(GAP).strip()
     begins, ends = (r"\b" if end.isalnum() else "" for end in (text[:1], text[-1:]))
-    return begins + text + ends
+    return (begins + text + ends).replace(" ", r"\s+")
 
 
 def _says(pattern: str) -> bool:
     """A pattern that says something: not gaps alone, which would match any text."""
-    return len(WORD.findall(pattern.replace(GAP, ""))) >= 2
+    return len(WORD.findall(pattern.replace(GAP, "").replace(r"\s", ""))) >= 2
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -175,7 +203,6 @@ def _trees(notebook: Mapping[str, Any]) -> Iterator[ast.Module]:
 
 
 def _without(text: str, said: Collection[re.Pattern[str]]) -> str:
-    text = BESIDE_CODE.sub(" ", " ".join(text.split()))
     for message in said:
-        text = message.sub(" ", text)
-    return text
+        text = message.sub("\n", text)
+    return BESIDE_CODE.sub("\n", text)

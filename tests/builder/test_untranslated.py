@@ -76,7 +76,7 @@ def test_names_and_numbers_are_left_alone(output):
 
 def test_what_the_code_calls_something_is_a_name_when_printed():
     source = "from torch import nn\ndef fit(steps):\n    return nn.Linear(steps, bias=loss)"
-    printed = stream("fit steps nn Linear bias loss torch")
+    printed = stream("fit, steps, nn.Linear, bias, loss, torch")
     assert found(printed, source=source) == []
     label = shown({"image/svg+xml": SVG.format("<text>loss</text>")})
     assert found(label, source=source) == [("image/svg+xml", ["loss"])]
@@ -104,7 +104,7 @@ def check(n):
         ("n=5 is not a width; give at least 6 of them", []),
         ("n=5 is not a width;\ngive at least 6\nof them", []),
         ("да: never so", []),
-        ("n=5 is not a width", ["is", "not", "width"]),
+        ("n=5 is not a width", ["width"]),
         ("whenever so", ["whenever", "so"]),
         ("never so-so", ["so"]),
     ],
@@ -140,3 +140,27 @@ def test_the_list_of_names_has_reasons_and_no_name_twice():
 def test_words_of_the_other_script_are_named_once():
     assert foreign_words("слово word слово word", "LATIN", []) == ["word"]
     assert foreign_words("слово word", "CYRILLIC", []) == ["слово"]
+
+
+CODE = "kernel = threads = one = product = join = history = naive = 1"
+SENTENCES = {
+    "side by side": ("one product   1.5", ["one", "product"]),
+    "after a number": ("потоков: 1 threads, 2", ["threads"]),
+    "beside a listed name": ("ядро kernel SkylakeX", ["kernel"]),
+    "a name and a value": ("kernel True, threads: 5", []),
+    "in columns": ("kernel  threads   one", []),
+    "in a list": ("kernel, threads; one", []),
+    "with their values": ("kernel=1 threads = 2 one[3] product() 1 kernel.threads", []),
+    "a keyword between": ("join if history", ["join", "history"]),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), SENTENCES.values(), ids=SENTENCES.keys())
+def test_names_side_by_side_are_a_sentence_that_nobody_translated(text, words):
+    left = found(stream(text), source=CODE)
+    assert [word for _, each in left for word in each] == words
+
+
+def test_cells_of_a_table_do_not_stand_side_by_side():
+    table = shown({"text/html": "<td>kernel</td><td>threads</td>"})
+    assert found(table, source=CODE) == []
