@@ -5,6 +5,8 @@ Each page is opened once; what changes it stands last.
 
 import subprocess
 import sys
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -85,6 +87,37 @@ def test_the_site_has_the_pages_that_are_looked_at_here(site):
     assert sorted(path.relative_to(site).as_posix() for path in site.glob("**/*.html")) == sorted(
         PAGES
     )
+
+
+class Places(HTMLParser):
+    """The addresses that a page names, and the places in it that can be named."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.ids = [], {""}
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("href", "src"):
+                self.links.append(value)
+            elif name == "id":
+                self.ids.add(value)
+
+
+def test_no_link_within_the_site_leads_nowhere(site):
+    pages = {path.resolve(): Places(path) for path in site.glob("**/*.html")}
+    lost = []
+    for path, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme or address.netloc:
+                continue
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            known = pages[target].ids if target in pages else {unquote(address.fragment)}
+            if not target.exists() or unquote(address.fragment) not in known:
+                lost.append(f"{path.relative_to(site)}: {link}")
+    assert lost == []
 
 
 def test_nothing_comes_from_another_host(page):
