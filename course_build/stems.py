@@ -123,8 +123,8 @@ def stems(word: str, language: str) -> frozenset[str]:
     """The stems that a word can have; the parts of a compound before the last stay as they are."""
     before, hyphen, last = _plain(word).rpartition("-")
     found = {_stemmer(language)(last)}
-    if language == "ru":
-        found = _russian(last, found)
+    if language in MENDED:
+        found = MENDED[language](last, found)
     return frozenset(before + hyphen + stem for stem in found)
 
 
@@ -134,6 +134,9 @@ def _russian(word: str, found: set[str]) -> set[str]:
         return {quality[1]}
     short = word[:-1] if word[-1:] in SOFT else word  # правило, подслой, голов (голова)
     return {FLEETING.sub("", stem) for stem in (*found, short)}
+
+
+MENDED = {"ru": _russian}
 
 
 @functools.cache

@@ -13,10 +13,20 @@ DATA = {
 }
 
 
+def rows_of_languages(table):
+    """The values that stand in a table under the code of a language."""
+    pairs = zip(table.keys, table.values, strict=True)
+    return [row for key, row in pairs if isinstance(key, ast.Constant) and key.value in LANGUAGES]
+
+
 def codes_in_logic(path):
-    """Lines where a language's code stands elsewhere than as a key of a table of texts."""
+    """Lines where a language's code stands elsewhere than in a table with a row a language."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    tables = {key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    tables = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            tables |= set(node.keys)
+            tables |= {part for row in rows_of_languages(node) for part in ast.walk(row)}
     name = path.relative_to(ROOT).as_posix()
     for statement in tree.body:
         targets = [
