@@ -53,8 +53,8 @@ def opened_browser():
 
 @contextmanager
 def opened_page(browser, path, **options):
-    """A page with its formulas set; `page.asked` lists what it wanted from elsewhere."""
-    context = browser.new_context(viewport=WIDE, **options)
+    """A page at rest, its formulas set; `page.asked` lists what it wanted from elsewhere."""
+    context = browser.new_context(viewport=WIDE, reduced_motion="reduce", **options)
     context.set_default_timeout(60_000)
     page = context.new_page()
     page.asked = []
