@@ -1,12 +1,13 @@
 """What a translation may do otherwise than its source, and why: differs="numbers: reason"."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from course_build.findings import Finding
 from course_build.source import Cell
 
 ATTRIBUTE = "differs"
 KINDS = ("structure", "formulas", "code", "links", "images", "numbers", "emphasis")
+RULES = {f"parity-{kind}": kind for kind in KINDS} | {"code-twins": "code"}
 
 
 def read_allowances(written: str | None) -> dict[str, str]:
@@ -36,13 +37,18 @@ def check_allowances(cell: Cell, source: Cell) -> list[Finding]:
     ]
 
 
-def allow(cell: Cell, findings: Sequence[Finding]) -> list[Finding]:
-    """Take out what the cell may do otherwise; say which of its allowances is needed no longer."""
+def allow(
+    cell: Cell, findings: Sequence[Finding], compared: Collection[str] = KINDS
+) -> list[Finding]:
+    """Take out what the cell may do otherwise; say which of its allowances is needed no longer.
+
+    `compared` are the kinds that were looked at.
+    """
     allowed = [kind for kind in read_allowances(cell.differs) if kind in KINDS]
-    kept = [f for f in findings if f.rule.removeprefix("parity-") not in allowed]
-    used = {finding.rule for finding in findings}
+    kept = [finding for finding in findings if RULES.get(finding.rule) not in allowed]
+    used = {RULES.get(finding.rule) for finding in findings}
     for kind in allowed:
-        if f"parity-{kind}" not in used:
+        if kind in compared and kind not in used:
             message = f"{ATTRIBUTE} allows other {kind}, but the {kind} of the twins agree"
             mend = f"take {kind!r} out of {ATTRIBUTE}"
             kept.append(cell.finding("needless-allowance", message, mend))

@@ -3,7 +3,7 @@
 import argparse
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from course_build.build import stem_of
 from course_build.decode import decode
@@ -14,7 +14,7 @@ from course_build.settings import SETTINGS_FILE, Settings, parse_settings
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Give a command the options --module and --lang."""
     parser.add_argument(
-        "--module", nargs="+", metavar="NAME", help="only these modules: 3, or the file's name"
+        "--module", nargs="+", metavar="NAME", help="only these modules: 3, or the file"
     )
     parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages")
 
@@ -35,11 +35,13 @@ def chosen_modules(names: Sequence[str] | None, sources: Sequence[str]) -> list[
         return list(sources)
     chosen = []
     for name in names:
-        number = f"module_{int(name):02d}_" if re.fullmatch(r"\d{1,2}", name) else None
+        number = re.fullmatch(r"(?:module_)?(\d{1,2})", name)
+        begins = f"module_{int(number[1]):02d}_" if number else None
+        stem = PurePath(name).stem  # a path, of the source or of a notebook made from it
         found = [
             path
             for path in sources
-            if (number and stem_of(path).startswith(number)) or stem_of(path) == name
+            if (begins and stem_of(path).startswith(begins)) or stem_of(path) == stem
         ]
         if not found:
             known = ", ".join(stem_of(path) for path in sources)

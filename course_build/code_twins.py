@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from course_build.allowances import allow, check_allowances
+from course_build.allowances import ATTRIBUTE, allow, check_allowances
 from course_build.code import parse_code
 from course_build.findings import Finding
 from course_build.parity import compare_pieces
@@ -21,7 +21,7 @@ def check_code_twins(unit: Unit) -> list[Finding]:
         twin = parse_code(cell.text)
         difference = next(_differences(twin, tree), None)
         if difference:
-            findings.append(_finding(cell, first, *difference))
+            findings += allow(cell, [_finding(cell, first, *difference)], ("code",))
         elif not unit.is_stale(str(cell.lang)):
             findings += allow(cell, _compare_strings(cell, twin, first, tree))
     return findings
@@ -109,6 +109,7 @@ def _finding(cell: Cell, first: Cell, here: int, there: int, what: str) -> Findi
         "code-twins",
         f"{what}\n  {cell.lang} | {ours}\n  {first.lang} | {theirs}"
         f"  (line {first.text_line + there - 1})",
-        "make the code of the twins equal; only the words in strings may differ",
+        "make the code of the twins equal, only the words in strings may differ; or allow it: "
+        f'{ATTRIBUTE}="code: reason"',
         line=here,
     )

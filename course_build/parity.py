@@ -5,6 +5,7 @@ difference that is meant is allowed in the header of the translation, with its r
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from course_build.allowances import ATTRIBUTE, allow, check_allowances
@@ -34,15 +35,55 @@ def check_parity(unit: Unit) -> list[Finding]:
 def compare_pieces(
     kind: str, cell: Cell, here: Sequence[Piece], first: Cell, there: Sequence[Piece]
 ) -> list[Finding]:
-    """One finding that names everything of this kind that only one of the twins has."""
+    """One finding that names everything of this kind that only one of the twins has.
+
+    Each place is compared with the same place: two that changed places are found too.
+    """
+    extra: list[Piece] = []
+    missing: list[Piece] = []
+    for place in sorted({piece.place for piece in (*here, *there)}):
+        sides = [[piece for piece in side if piece.place == place] for side in (here, there)]
+        more, less = _left_over(kind, *sides)
+        extra += more
+        missing += less
+    if not extra and not missing:
+        return []
+    moved = _moved(extra, missing, MATCHES.get(kind, _same))
+    for one, other in moved:
+        extra.remove(one)
+        missing.remove(other)
+    told = [*_lines(extra, cell, first), *_lines(missing, first, cell)]
+    told += [
+        f"{cell.lang} (line {_line(cell, one)}) has {one.shown}; "
+        f"{first.lang} (line {_line(first, other)}) has it in another place"
+        for one, other in moved
+    ]
+    shown = [*extra, *(one for one, _ in moved)]
+    return [_finding(kind, cell, shown[0].line if shown else None, told)]
+
+
+def _left_over(
+    kind: str, here: Sequence[Piece], there: Sequence[Piece]
+) -> tuple[list[Piece], list[Piece]]:
+    """What only one side has of this kind."""
     ours, theirs = ([p for p in side if p.kind == kind] for side in (here, there))
     extra, missing = unmatched(ours, theirs, MATCHES.get(kind, _same))
     if kind == "numbers":
-        extra, missing = _not_in_words(extra, there), _not_in_words(missing, here)
-    if not extra and not missing:
-        return []
-    told = [*_lines(extra, cell, first), *_lines(missing, first, cell)]
-    return [_finding(kind, cell, extra[0].line if extra else None, told)]
+        return _not_in_words(extra, there), _not_in_words(missing, here)
+    return extra, missing
+
+
+def _moved(
+    extra: Sequence[Piece], missing: Sequence[Piece], match: Match
+) -> list[tuple[Piece, Piece]]:
+    """What one place lacks and another has."""
+    left, pairs = list(missing), []
+    for piece in extra:
+        twin = next((other for other in left if match(piece, other)), None)
+        if twin is not None:
+            left.remove(twin)
+            pairs.append((piece, twin))
+    return pairs
 
 
 def _not_in_words(left: Sequence[Piece], other: Sequence[Piece]) -> list[Piece]:
@@ -75,26 +116,19 @@ def _formula_matches(here: Piece, there: Piece) -> bool:
     return marks == their_marks and ours.translates(theirs)
 
 
-def _code_matches(here: Piece, there: Piece) -> bool:
-    """Words set as code may be translated; what is ASCII is a name and stays."""
-    words = isinstance(here.same, str) and isinstance(there.same, str)
-    return words and not here.same.isascii()
-
-
 def _image_matches(here: Piece, there: Piece) -> bool:
     return here.same[0] == there.same[0]
 
 
 MATCHES: dict[str, Match] = {
     "formulas": _formula_matches,
-    "code": _code_matches,
     "images": _image_matches,
 }
 
 
 def _compare_blocks(cell: Cell, first: Cell) -> Iterator[Finding]:
     here, there = blocks(parse_prose(cell.text)), blocks(parse_prose(first.text))
-    shapes = [[(block.what, block.depth) for block in side] for side in (here, there)]
+    shapes = _shape(cell), _shape(first)
     if shapes[0] == shapes[1]:
         return
     told: list[str] = []
@@ -106,8 +140,14 @@ def _compare_blocks(cell: Cell, first: Cell) -> Iterator[Finding]:
     yield _finding("structure", cell, lines[0] if lines else None, told)
 
 
+def _shape(cell: Cell) -> list[tuple[str, int]]:
+    return [(block.what, block.depth) for block in blocks(parse_prose(cell.text))]
+
+
 def _compare_pieces(cell: Cell, first: Cell) -> Iterator[Finding]:
     here, there = (pieces(parse_prose(c.text), str(c.lang)) for c in (cell, first))
+    if _shape(cell) != _shape(first):
+        here, there = ([replace(p, place=0) for p in side] for side in (here, there))
     for kind in ("structure", "formulas", "code", "links", "images", "numbers"):
         yield from compare_pieces(kind, cell, here, first, there)
     images = ([piece for piece in side if piece.kind == "images"] for side in (here, there))

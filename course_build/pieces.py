@@ -4,7 +4,7 @@ import ast
 import contextlib
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from markdown_it.token import Token
@@ -19,17 +19,22 @@ MATHS = {
     "math_block": "displayed",
     "math_block_label": "displayed",
 }
+LEAVES = {"inline", "fence", "code_block", *MATHS}
 HOLE = "\ufffc"  # stands in the text where a formula or code was
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One thing to find again in the twin: its kind, what is compared, what is shown, its line."""
+    """One thing to find again in the twin: its kind, what is compared, what is shown, its line.
+
+    `place` counts the paragraphs, headings, table cells and code blocks of the text.
+    """
 
     kind: str
     same: object
     shown: str
     line: int
+    place: int = 0
 
 
 def pieces(tokens: Sequence[Token], language: str) -> list[Piece]:
@@ -38,17 +43,22 @@ def pieces(tokens: Sequence[Token], language: str) -> list[Piece]:
 
 
 def _pieces(tokens: Sequence[Token], language: str) -> Iterator[Piece]:
-    line = 1
+    line, place = 1, 0
     for token in tokens:
         line = token.map[0] + 1 if token.map else line
-        if token.type == "inline":
-            yield from _inline(token.children or (), language, line)
-        elif token.type in MATHS:
-            yield _formula(token, language, line)
-        elif token.type == "fence" and token.info.strip() in ("", "text"):
-            yield from numbers_in(token.content, language, line)
-        elif token.type in ("fence", "code_block"):
-            yield Piece("code", _code(token), _short(token.content), line)
+        place += token.type in LEAVES
+        yield from (replace(piece, place=place) for piece in _leaf(token, language, line))
+
+
+def _leaf(token: Token, language: str, line: int) -> Iterator[Piece]:
+    if token.type == "inline":
+        yield from _inline(token.children or (), language, line)
+    elif token.type in MATHS:
+        yield _formula(token, language, line)
+    elif token.type == "fence" and token.info.strip() in ("", "text"):
+        yield from numbers_in(token.content, language, line)
+    elif token.type in ("fence", "code_block"):
+        yield Piece("code", _code(token), _short(token.content), line)
 
 
 def _inline(children: Sequence[Token], language: str, first: int) -> Iterator[Piece]:

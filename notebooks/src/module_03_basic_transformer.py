@@ -156,7 +156,7 @@ A dictionary lookup compares your query with every key and returns the value of 
 One example will stay with us: three tokens (pieces of text, here words), `sun`, `moon` and `eclipse`, each with a query, a key and a value of two numbers.
 """
 
-# %% [markdown] lang="ru" key="lookup-ask" en="e81ab787"
+# %% [markdown] lang="ru" key="lookup-ask" en="e81ab787" differs="code: the three words of the example are translated"
 r"""
 ## 1. Внимание — это мягкий поиск
 

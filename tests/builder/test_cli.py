@@ -130,8 +130,10 @@ def test_check_sees_a_change_in_the_library(repo):
 # Choosing
 
 
-@pytest.mark.parametrize("name", ["3", "03", NAME])
-def test_one_module_can_be_chosen_by_number_or_name(repo, name):
+@pytest.mark.parametrize(
+    "name", ["3", "03", "module_03", NAME, SOURCE, f"./{SOURCE}", f"{NAME}.py"]
+)
+def test_one_module_can_be_chosen_by_number_name_or_path(repo, name):
     repo.source(name="module_04_other")
     repo.source()
     assert repo.run("--module", name, "--lang", "ru").code == 0

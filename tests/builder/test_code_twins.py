@@ -94,3 +94,28 @@ def test_both_lines_that_differ_are_shown(repo):
     assert said(SOURCE, line, "c", "code-twins", "3 is not 2").search(err)
     assert "ru | b = 3\n" in err
     assert f"en | b = 2  (line {FRAME_LINES + 4})" in err
+
+
+def allowed(en, ru, differs):
+    cells = code_twins("c", en, ru)
+    return cells.replace('lang="ru" key="c"', f'lang="ru" key="c" differs="{differs}"')
+
+
+def test_code_that_differs_can_be_allowed_with_a_reason(repo):
+    repo.build(allowed("sep = 1", "sep = 2", "code: the Russian example counts pairs"))
+    assert (repo.text("c", "en"), repo.text("c", "ru")) == ("sep = 1", "sep = 2")
+
+
+def test_where_code_may_differ_no_other_allowance_is_called_needless(repo):
+    repo.build(allowed('x = 1, "2"', 'x = 2, "3"', "code: it is so; numbers: it is so"))
+
+
+def test_code_that_may_differ_and_does_not_is_a_finding(repo):
+    err = repo.refuse(allowed("x = 1", "x = 1", "code: it is so"))
+    assert "[needless-allowance]\n    differs allows other code" in err
+
+
+def test_an_allowance_of_another_kind_does_not_allow_other_code(repo):
+    err = repo.refuse(allowed("x = 1", "x = 2", "numbers: it is so"))
+    assert "[code-twins]" in err
+    assert 'or allow it: differs="code: reason"' in err

@@ -36,6 +36,8 @@ def rules(en, ru, differs=""):
     return sorted({finding.rule for finding in compare(en, ru, differs)})
 
 
+FENCE = "```\nc\n```"
+FENCES = ["```c\na\n```", "```c\nb\n```"]
 QUIET = {
     "words": ("Some *words* here.", "Здесь есть *слова*."),
     "headings": ("# A\n\n### B", "# А\n\n### Б"),
@@ -47,7 +49,7 @@ QUIET = {
     "formulas in another order": ("$a$ of $b$", "$b$ у $a$"),
     "words in formulas": (r"$x \text{ or } y$", r"$x \text{ или } y$"),
     "code in another order": ("`a` of `b`", "`b` у `a`"),
-    "words set as code": ("`sun` and `x`", "`солнце` и `x`"),
+    "places without numbers": (f"a\n\n- 1\n- b\n\n{FENCE}\n\n2", f"а\n\n- 1\n- б\n\n{FENCE}\n\n2"),
     "a fence": ("```python\nf(x)  # one\n```", "```python\nf(x)  # один\n```"),
     "a fence of words": ("```\nwords\n```", "```\nслова\n```"),
     "a number that is half in italics": ("1*0* *a*", "10 *а*"),
@@ -98,6 +100,7 @@ LOUD = {
     "display in a line": ("formulas", "a $$x$$", "а $x$", "en (line 1) has $$x$$"),
     "code": ("code", "`dim=0`", "`dim=1`", "ru (line 1) has `dim=1`; en (from line 1) lacks it"),
     "no code": ("code", "`x`", "икс", "en (line 1) has `x`"),
+    "words set as code": ("code", "`sun` is", "`солнце` —", "en (line 1) has `sun`"),
     "code in a fence": ("code", "```python\nf(1)\n```", "```python\nf(2)\n```", "has f(2)"),
     "code in another line": ("code", "a\n`x`", "а\n`y`", "ru (line 2) has `y`; en"),
     "code that is none": ("code", "```sh\nls .\n```", "```sh\nls /\n```", "ru (line 1) has ls /"),
@@ -120,6 +123,14 @@ LOUD = {
     "in text": ("numbers", "```text\n1\n```", "```text\n2\n```", "has 2"),
     "beside a formula": ("numbers", "3$x$5", "35 $x$", "ru (line 1) has 35; en"),
     "two noughts for a word": ("numbers", "0 and 0", "нуль", "en (line 1) has 0"),
+    "in two items": ("numbers", "- 1\n- 2", "- 2\n- 1", "has 2; en (line 2) has it in an"),
+    "in two cells": ("numbers", "|1|2|\n|-|-|", "|2|1|\n|-|-|", "1; en (line 1) has it"),
+    "in two rows": ("code", "|a|\n|-|\n|`a`|\n|b|", "|а|\n|-|\n|б|\n|`a`|", "en (line 3) has it"),
+    "in two paragraphs": ("formulas", "$a$\n\n$b$", "$b$\n\n$a$", "en (line 3) has it in an"),
+    "displayed elsewhere": ("formulas", "$$a$$\n\n$$b$$", "$$b$$\n\n$$a$$", "en (line 3) has it"),
+    "fences": ("code", "\n".join(FENCES), "\n".join(FENCES[::-1]), "en (line 4) has it"),
+    "a link elsewhere": ("links", "[a](b)\n\nc", "в\n\n[а](b)", "has b; en (line 1) has it"),
+    "a nought elsewhere": ("numbers", "0\n\na", "а\n\nнуль", "en (line 1) has 0; ru"),
     "bold": ("emphasis", "**a** b", "а б", "has 0 bold passages, en (line 1) has 1"),
     "bold twice": ("emphasis", "**a** b", "**а** **б**", "has 2 bold passages, en (line 1) has 1"),
     "the only italics": ("emphasis", "*a* b", "а б", "has 0 italic passages, en (line 1) has 1"),
