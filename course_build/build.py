@@ -114,7 +114,9 @@ def build_course(
         for language, editions in composed.items():
             keys = [finding.key for finding in stale[language]] if preview else []
             told = progress(units, language) if language in settings.drafts else ""
-            head = head_texts(stem_of(path), stems, language, settings, keys, told)
+            head = head_texts(
+                stem_of(path), stems, language, settings, keys, told, has_glossary=bool(terms)
+            )
             name = f"{stem_of(path)}.{language}.ipynb"
             linked, uses[language][stem_of(path)] = link_editions(linker, *editions)
             rendered = [render(add_head(cells, head), name) for cells in linked]

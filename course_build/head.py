@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from course_build.chrome import name_edition, say
+from course_build.glossary_links import PAGE
 from course_build.notebook import Line, NotebookCell
 from course_build.settings import Settings
 
@@ -24,9 +25,10 @@ def head_texts(
     settings: Settings,
     stale_keys: Sequence[str],
     progress: str = "",
+    has_glossary: bool = False,
 ) -> list[str]:
     """The paragraphs under the title: the links, a draft's progress, in a preview the banner."""
-    paragraphs = [links(stem, stems, language, settings), progress]
+    paragraphs = [links(stem, stems, language, settings, has_glossary), progress]
     if stale_keys:
         keys = ", ".join(f"`{key}`" for key in stale_keys)
         paragraphs.append("> " + say(language, "preview", keys=keys))
@@ -43,7 +45,9 @@ def add_head(cells: Sequence[NotebookCell], paragraphs: Sequence[str]) -> list[N
     return [replace(first, lines=(first.lines[0], *head, *first.lines[1:])), *cells[1:]]
 
 
-def links(stem: str, stems: Sequence[str], language: str, settings: Settings) -> str:
+def links(
+    stem: str, stems: Sequence[str], language: str, settings: Settings, has_glossary: bool = False
+) -> str:
     """The links of one notebook, as one line of Markdown."""
     ordered = sorted(stems)
     place = ordered.index(stem)
@@ -57,6 +61,8 @@ def links(stem: str, stems: Sequence[str], language: str, settings: Settings) ->
             target = ordered[neighbour]
             label = say(language, entry, number=module_number(target))
             parts.append(f"[{label}]({target}.ipynb)")
+    if has_glossary:
+        parts.append(f"[{say(language, 'glossary')}]({PAGE})")
     if settings.repository:
         path = f"{settings.repository}/blob/{settings.branch}/notebooks/{language}/{stem}.ipynb"
         badge = f"![{say(language, 'colab')}]({COLAB_BADGE})"

@@ -38,22 +38,25 @@ def prose(key, source):
     return {"cell_type": "markdown", "id": key, "metadata": {}, "source": source}
 
 
-def page(*cells):
+def page(*cells, has_glossary=False):
     """The page's cells and files that a notebook with this title becomes."""
+    head = HEAD + (" · [Glossary](glossary.md)" if has_glossary else "")
     notebook = {
-        "cells": [prose("title", f"# Idea\n\n{HEAD}\n\nWords."), *cells],
+        "cells": [prose("title", f"# Idea\n\n{head}\n\nWords."), *cells],
         "metadata": {"kernelspec": {}, "language_info": {}, "papermill": {"input_path": "x"}},
     }
     path = f"build/executed/learner/en/{STEM}.ipynb"
-    sources = pages.page_sources({path: json.dumps(notebook).encode()}, "en", SETTINGS)
+    notebooks = {path: json.dumps(notebook).encode()}
+    sources = pages.page_sources(notebooks, "en", SETTINGS, has_glossary)
     made = json.loads(sources.pop(f"{STEM}.ipynb"))
     assert made["metadata"].keys() == {"kernelspec", "language_info"}
     return made["cells"], sources
 
 
 def test_the_line_of_links_goes_since_the_page_has_its_own():
-    (title,), _ = page()
-    assert title["source"] == "# Idea\n\nWords."
+    for has_glossary in (False, True):
+        (title,), _ = page(has_glossary=has_glossary)
+        assert title["source"] == "# Idea\n\nWords."
 
 
 def test_a_fold_is_named_after_what_is_inside():

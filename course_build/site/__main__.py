@@ -39,8 +39,8 @@ def all_sources(
     """What Sphinx reads, {path: content}, for every language."""
     sources = {}
     for language, notebooks in copies.items():
-        pages = page_sources(notebooks, language, settings)
         glossary = root / "notebooks" / language / GLOSSARY
+        pages = page_sources(notebooks, language, settings, glossary.is_file())
         if glossary.is_file():
             pages[GLOSSARY] = page_text(glossary.read_text(encoding="utf-8")).encode()
         order = [name for name in pages if name.endswith((".ipynb", ".md"))]

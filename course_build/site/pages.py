@@ -22,14 +22,14 @@ FOLD_TITLE = re.compile(r"#@title (.*)\n")
 
 
 def page_sources(
-    notebooks: Mapping[str, bytes], language: str, settings: Settings
+    notebooks: Mapping[str, bytes], language: str, settings: Settings, has_glossary: bool
 ) -> dict[str, bytes]:
     """Turn one language's executed notebooks, {path: content}, into {name: content} for Sphinx."""
     stems = sorted(PurePosixPath(path).stem for path in notebooks)
     sources = {}
     for path, content in notebooks.items():
         stem = PurePosixPath(path).stem
-        head = links(stem, stems, language, settings)
+        head = links(stem, stems, language, settings, has_glossary)
         page, figures = page_notebook(read_notebook(path, content), stem, head)
         sources[f"{stem}.ipynb"] = (json.dumps(page, ensure_ascii=False, indent=1) + "\n").encode()
         sources |= figures

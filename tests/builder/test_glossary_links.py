@@ -213,6 +213,12 @@ def test_a_notebook_links_a_term_once_in_each_language(course):
     assert "glossary" not in course.read("notebooks/src/module_03_toy.py")
 
 
+def test_the_line_under_the_title_leads_to_the_page(course):
+    course.build()
+    assert course.text("title").split("\n")[2].endswith(" · [Glossary](glossary.md)")
+    assert course.text("title", "ru").split("\n")[2].endswith(" · [Глоссарий](glossary.md)")
+
+
 def test_hints_are_not_linked(course):
     course.source(
         prose("state", "Write it.", "Напишите."),
