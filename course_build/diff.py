@@ -4,12 +4,12 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_build.choosing import chosen_modules, read_settings
-from course_build.commands import MOST, module_name
+from course_build.commands import MOST, module_name, some
 from course_build.files import read_files
 from course_build.findings import DONE, WORK
 from course_build.history import Earlier, earlier_texts
@@ -23,7 +23,7 @@ from course_build.pairs import (
     choose_pairs,
     translations_chosen,
 )
-from course_build.twins import stale_twin
+from course_build.twins import stale_twin, twin_header
 from course_build.word_diff import COLOURED, PLAIN, coloured, side_by_side, word_diff, wrapped
 from course_build.work import commands
 
@@ -51,10 +51,16 @@ def run(options: argparse.Namespace, root: Path) -> int:
     screen = Screen.of_terminal()
     for pair, earlier in zip(stale, find_earlier(root, stale), strict=True):
         print("\n".join(shown(pair, earlier, screen)), end="\n\n")
-    for line in not_shown(options.cells, chosen):
+    missing = [pair for pair in chosen if pair.state == MISSING]
+    by_key = [name for name in options.cells if ":" in name]
+    asked = set(choose_pairs(by_key, sources, settings, languages))
+    for pair in missing:
+        if pair in asked:
+            print("\n".join(shown_missing(pair)), end="\n\n")
+    for line in not_shown(asked, chosen, settings.drafts):
         print(line)
     if not stale:
-        return DONE
+        return WORK if any(pair.language not in settings.drafts for pair in missing) else DONE
     whole = not any(":" in name for name in names)
     findings = [stale_twin(pair.source, pair.translation) for pair in stale]
     print("correct the translation where it needs it, then confirm what you have read:")
@@ -114,6 +120,18 @@ def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
     return [*lines, *(f"{INDENT}{line}".rstrip() for line in stacked)]
 
 
+def shown_missing(pair: Pair) -> list[str]:
+    """A cell that is not translated: where its translation belongs, and the text."""
+    source = pair.source
+    return [
+        f"{pair.name}  {source.path}:{source.line}",
+        f"{INDENT}there is no {pair.language} text yet: write it below its twins, under a header",
+        f"{INDENT}that begins {twin_header(source, pair.language)}",
+        "",
+        *(f"{INDENT}{line}".rstrip() for line in (f"[{source.lang}]", *source.text.split("\n"))),
+    ]
+
+
 def known(pair: Pair, earlier: Earlier | None) -> str:
     """What is known about when the two texts went apart."""
     first, language = pair.source.lang, pair.language
@@ -127,14 +145,18 @@ def known(pair: Pair, earlier: Earlier | None) -> str:
     )
 
 
-def not_shown(names: Sequence[str], chosen: Sequence[Pair]) -> list[str]:
-    """Say why a cell that was asked for by its key is not shown."""
-    lines = []
-    for pair in chosen:
-        if pair.name in names and pair.state == CONFIRMED:
-            lines.append(f"{pair.name}: the {pair.language} text is confirmed")
-        elif pair.name in names and pair.state == MISSING:
-            lines.append(f"{pair.name}: there is no {pair.language} text yet")
-    if not lines and not any(pair.state in TO_READ for pair in chosen):
+def not_shown(asked: Collection[Pair], chosen: Sequence[Pair], drafts: Sequence[str]) -> list[str]:
+    """Say why a cell that was asked for by its key is not shown; and which are not translated."""
+    lines = [
+        f"{pair.name}: the {pair.language} text is confirmed"
+        for pair in chosen
+        if pair in asked and pair.state == CONFIRMED
+    ]
+    for language in dict.fromkeys(pair.language for pair in chosen if pair.language not in drafts):
+        missing = [p for p in chosen if p.language == language and p.state == MISSING]
+        unseen = [pair.name for pair in missing if pair not in asked]
+        if unseen:
+            lines.append(f"not translated into {language} yet: {some(unseen)}")
+    if not lines and all(p.state not in TO_READ and p not in asked for p in chosen):
         lines.append("nothing to show: no translation is stale")
     return lines

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from course_build.build import stem_of
 from course_build.choosing import add_choice, chosen_modules, read_settings
+from course_build.commands import command
 from course_build.files import read_files
 from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding, in_reading_order
 from course_build.pairs import (
@@ -59,13 +60,28 @@ def run(options: argparse.Namespace, root: Path) -> int:
         print("\n".join(map(str, broken)), file=sys.stderr)
     found = to_do(pairs)
     work = [finding for finding in found if finding.lang not in settings.drafts]
-    steps = [*list_work(work), *next_steps(found, settings.languages)]
+    steps = [f for f in found if f.stale or f.lang not in settings.drafts]
+    steps = [*list_work(work), *next_steps(steps, settings.languages)]
+    steps += to_translate(pairs, settings.drafts)
     if not steps and not broken:
         steps = [ALL_DONE]
     print("".join(f"\n{line}" for line in steps))
     if broken:
         return BROKEN
     return WORK if work else DONE
+
+
+def to_translate(pairs: Iterable[Pair], drafts: Iterable[str]) -> list[str]:
+    """What a draft lacks is no fault, but it is not done either: how much, and how to begin."""
+    missing = Counter(pair.language for pair in pairs if pair.state == MISSING)
+    lines = []
+    for language in drafts:
+        if missing[language]:
+            lines.append(
+                f"{language} is a draft, {missing[language]} cells are not translated yet:"
+            )
+            lines.append(f"    {command('export', languages=[language])}")
+    return lines
 
 
 def source_row(path: str, cells: Iterable[Cell], first: str) -> Row:

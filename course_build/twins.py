@@ -183,13 +183,20 @@ def _missing(first: Cell, language: str, cells: Sequence[Cell]) -> Finding:
 
 def missing_twin(first: Cell, language: str) -> Finding:
     """Say that a cell has no twin in a language, and how its header begins."""
-    kind = "[markdown] " if first.kind == "markdown" else ""
-    confirm = command("confirm", [cell_name(first.path, first.key)])
+    name = cell_name(first.path, first.key)
     mend = (
-        f'write it beside: # %% {kind}lang="{language}" key="{first.key}"\n       then: {confirm}'
+        f"write it beside: {twin_header(first, language)}\n"
+        f"       then: {command('diff', [name])}\n"
+        f"             {command('confirm', [name])}"
     )
     finding = first.finding("missing-twin", f"the {language} twin is missing", mend)
     return replace(finding, lang=language)
+
+
+def twin_header(first: Cell, language: str) -> str:
+    """How the header of a cell's twin begins."""
+    kind = "[markdown] " if first.kind == "markdown" else ""
+    return f'# %% {kind}lang="{language}" key="{first.key}"'
 
 
 def stale_twin(source: Cell, cell: Cell) -> Finding:

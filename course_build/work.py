@@ -18,17 +18,23 @@ def list_work(findings: Sequence[Finding]) -> list[str]:
 
 
 def next_steps(findings: Sequence[Finding], languages: Sequence[str]) -> list[str]:
-    """The commands for the stale translations among the findings."""
-    lines = commands(("diff", "confirm"), findings, languages)
-    words = "see what changed, correct the translation, then confirm what you have read:"
-    return [words, *lines] if lines else []
+    """The commands for the translations among the findings that are stale or missing."""
+    stale = [finding for finding in findings if finding.stale]
+    missing = [finding for finding in findings if finding.rule == "missing-twin"]
+    lines = []
+    for words, here in (
+        ("see what changed, correct the translation, then confirm what you have read:", stale),
+        ("see what is not translated, write it beside its source, then confirm it:", missing),
+    ):
+        if here:
+            lines += [words, *commands(("diff", "confirm"), here, languages)]
+    return lines
 
 
 def commands(
     verbs: Sequence[str], findings: Sequence[Finding], languages: Sequence[str], most: int = MOST
 ) -> list[str]:
-    """Commands that name the stale cells; a module with more than `most` of them by its number."""
-    stale = [finding for finding in findings if finding.stale]
-    names = names_of(((finding.path, finding.key) for finding in stale), most)
-    limit = dict.fromkeys(finding.lang for finding in stale) if len(languages) > 2 else ()
-    return [f"    {command(verb, names, limit)}" for verb in verbs if stale]
+    """Commands that name these cells; a module with more than `most` of them by its number."""
+    names = names_of(((finding.path, finding.key) for finding in findings), most)
+    limit = dict.fromkeys(finding.lang for finding in findings) if len(languages) > 2 else ()
+    return [f"    {command(verb, names, limit)}" for verb in verbs]

@@ -90,7 +90,8 @@ def test_a_missing_twin_is_broken_and_says_what_to_write_and_to_confirm(repo):
     assert ran.code == 2
     assert (
         '-> write it beside: # %% [markdown] lang="ru" key="p"\n'
-        f"       then: {BUILDER} confirm 3:p\n"
+        f"       then: {BUILDER} diff 3:p\n"
+        f"             {BUILDER} confirm 3:p\n"
     ) in ran.err
 
 

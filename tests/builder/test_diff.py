@@ -11,9 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from course_build.chrome import CHROME
 from course_build.word_diff import COLOURED, PLAIN, coloured, side_by_side, word_diff, wrapped
 
-from .conftest import NAME, SETTINGS, SOURCE, Repository, code, code_twins, prose, stale
+from .conftest import (
+    FRAME_LINES,
+    NAME,
+    SETTINGS,
+    SOURCE,
+    Repository,
+    code,
+    code_twins,
+    prose,
+    stale,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
@@ -256,11 +267,44 @@ def test_a_module_is_confirmed_by_its_number_only_where_all_of_it_was_shown(repo
 
 
 def test_cells_that_need_nothing_are_said_to(repo):
-    repo.source(prose("p"), prose("m").split("\n\n")[0] + "\n", code("x", "x = 1"))
-    ran = repo.run("diff", "3:p", "3:m")
-    assert ran.code == 0
-    assert ran.out == "3:p: the ru text is confirmed\n3:m: there is no ru text yet\n"
+    repo.source(prose("p"), code("x", "x = 1"))
+    ran = repo.run("diff", "3:p")
+    assert (ran.code, ran.out) == (0, "3:p: the ru text is confirmed\n")
     assert repo.run("diff").out == "nothing to show: no translation is stale\n"
+
+
+@pytest.mark.parametrize("name", ["3:m", f"{SOURCE}:m"])
+def test_of_a_cell_without_translation_the_text_and_the_header_to_write_are_shown(repo, name):
+    repo.source(prose("p"), prose("m").split("\n\n")[0] + "\n")
+    ran = repo.run("diff", name)
+    assert ran.code == 1
+    assert ran.out == (
+        f"3:m  {SOURCE}:{FRAME_LINES + 11}\n"
+        "    there is no ru text yet: write it below its twins, under a header\n"
+        '    that begins # %% [markdown] lang="ru" key="m"\n'
+        "\n    [en]\n    Some words.\n\n"
+    )
+
+
+def test_what_is_not_translated_is_named_where_no_cell_was_asked_for(repo):
+    repo.source(stale("p"), *(prose(f"m{n}").split("\n\n")[0] + "\n" for n in range(9)))
+    ran = repo.run("diff")
+    assert ran.code == 1
+    assert "not translated into ru yet: 3:m0, 3:m1, 3:m2, 3:m3, 3:m4, 3:m5, 3:m6, 3:m7 and 1" in (
+        ran.out
+    )
+    assert ran.out.endswith(f"{BUILDER} confirm 3:p\n")
+
+
+def test_what_a_draft_lacks_is_shown_only_where_it_is_asked_for(repo, monkeypatch):
+    monkeypatch.setitem(CHROME, "xx", CHROME["en"])
+    repo.write("pyproject.toml", SETTINGS.replace('"ru"]', '"ru"]\ndrafts = ["xx"]'))
+    repo.source(prose("p"))
+    ran = repo.run("diff")
+    assert (ran.code, ran.out) == (0, "nothing to show: no translation is stale\n")
+    ran = repo.run("diff", "3:p", "--lang", "xx")
+    assert ran.code == 0
+    assert "there is no xx text yet" in ran.out
 
 
 def test_an_unknown_key_suggests_a_near_one(repo):

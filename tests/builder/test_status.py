@@ -58,7 +58,8 @@ def test_a_missing_twin_alone_is_work_too(repo):
     repo.source(english_only("m"))
     ran = repo.run("status")
     assert ran.code == 1
-    assert BUILDER not in ran.out
+    words = "see what is not translated, write it beside its source, then confirm it:\n"
+    assert f"{words}    {BUILDER} diff 3:m\n    {BUILDER} confirm 3:m\n" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,17 @@ def test_a_draft_is_counted_and_is_no_work(repo, monkeypatch):
     assert row(ran.out, "xx", "(draft)") == [3, 1, 1, 0, 2, 1]
     assert f"{BUILDER} diff 3:p --lang xx\n" in ran.out
     assert "[" not in ran.out
+    words = "xx is a draft, 2 cells are not translated yet:\n"
+    assert f"{words}    {BUILDER} export --lang xx\n" in ran.out
+    assert "nothing to do" not in ran.out
+
+
+def test_what_another_draft_lacks_is_not_said_of_the_language_that_was_chosen(repo, monkeypatch):
+    monkeypatch.setitem(CHROME, "xx", CHROME["en"])
+    repo.write("pyproject.toml", SETTINGS.replace('"ru"]', '"ru"]\ndrafts = ["xx"]'))
+    repo.source()
+    assert "draft" not in repo.run("status", "--lang", "ru").out
+    assert "nothing to do" not in repo.run("status").out
 
 
 def test_a_course_in_one_language_has_nothing_to_translate(repo):
