@@ -25,7 +25,7 @@ from course_lib.text import localized
 _STRIDED_FACTS = {
     "not_number": {
         "en": "the result is {came}, not one finite number of nats",
-        "ru": "результат — {came}, а нужно одно конечное число натов",
+        "ru": "результат — {came}, а нужно одно конечное число нат",
     },
     "weights": {
         "en": "how often each predicted token is counted (once is right): {shown}",

@@ -36,11 +36,11 @@ _MASK_MEANINGS = {
     },
     "default_offset": {
         "en": "no query_offset means 0: query 0 stands at position 0",
-        "ru": "без query_offset смещение 0: запрос 0 на позиции 0",
+        "ru": "без query_offset сдвиг 0: запрос 0 на позиции 0",
     },
     "geometry": {
         "en": "every size and offset: key j is read if j ≤ i + offset",
-        "ru": "любые размеры и смещения: ключ j виден при j ≤ i + смещение",
+        "ru": "любые размеры и сдвиги: ключ j виден при j ≤ i + сдвиг",
     },
     "cached_rows": {
         "en": "the rows of a cached step are those of the full mask",
@@ -56,7 +56,7 @@ _MASK_MEANINGS = {
     },
     "negative_offset": {
         "en": "a negative offset is a ValueError",
-        "ru": "отрицательное смещение — ValueError",
+        "ru": "отрицательный сдвиг — ValueError",
     },
 }
 

@@ -26,19 +26,19 @@ _NLL_MEANINGS = {
     **LIKELIHOOD_MEANINGS,
     "certain_model": {
         "en": "logits[t] that are sure of token t+1 cost 0 nats",
-        "ru": "logits[t], уверенные в токене t+1, стоят 0 натов",
+        "ru": "logits[t], уверенные в токене t+1, стоят 0 нат",
     },
     "uniform_model": {
         "en": "V equally likely tokens cost ln V nats each",
-        "ru": "V равновероятных токенов стоят по ln V натов",
+        "ru": "V равновероятных токенов стоят по ln V нат",
     },
     "values": {
         "en": "mean nats per predicted token, by two references",
-        "ru": "среднее число натов на предсказание, по двум эталонам",
+        "ru": "среднее число нат на предсказание, по двум эталонам",
     },
     "extreme_logits": {
         "en": "logits of 60, -500, 10000: the nats stay exact and finite",
-        "ru": "логиты 60, -500, 10000: число натов точно и не бесконечно",
+        "ru": "логиты 60, -500, 10000: число нат точно и не бесконечно",
     },
 }
 

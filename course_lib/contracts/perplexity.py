@@ -28,7 +28,7 @@ _PERPLEXITY_MEANINGS = {
     },
     "values": {
         "en": "exp of the mean nats per token, by two references",
-        "ru": "exp от среднего числа натов, по двум эталонам",
+        "ru": "exp от среднего числа нат, по двум эталонам",
     },
     "extreme_logits": {
         "en": "up to exp(300), and logits of 10000: exact and finite",

@@ -105,7 +105,7 @@ CAUSAL_MASK_MISTAKES = (
         partial(mistaken_mask, rule=lambda i, j, offset, corner: j <= i - offset),
         {
             "en": "the offset is subtracted instead of added",
-            "ru": "смещение вычитается, а не прибавляется",
+            "ru": "сдвиг вычитается, а не прибавляется",
         },
         {"en": "j <= i + query_offset", "ru": "j <= i + query_offset"},
     ),
@@ -113,7 +113,7 @@ CAUSAL_MASK_MISTAKES = (
         "offset_twice",
         "a mutation of right code",
         partial(mistaken_mask, rule=lambda i, j, offset, corner: j <= i + 2 * offset),
-        {"en": "the offset is added twice", "ru": "смещение прибавлено дважды"},
+        {"en": "the offset is added twice", "ru": "сдвиг прибавлен дважды"},
         {
             "en": "add it to the query's position only",
             "ru": "прибавьте его только к позиции запроса",
@@ -125,7 +125,7 @@ CAUSAL_MASK_MISTAKES = (
         partial(mistaken_mask, rule=lambda i, j, offset, corner: j <= i + corner + offset),
         {
             "en": "the offset is added to an alignment at the lower right corner",
-            "ru": "смещение прибавлено к выравниванию по правому нижнему углу",
+            "ru": "сдвиг прибавлен к выравниванию по правому нижнему углу",
         },
         {"en": "tril(query_offset)", "ru": "tril(query_offset)"},
     ),
@@ -155,7 +155,7 @@ CAUSAL_MASK_MISTAKES = (
         lambda: _mask_unchecked,
         {
             "en": "a negative offset passes and gives rows that read nothing",
-            "ru": "отрицательное смещение проходит и даёт строки, которые ничего не читают",
+            "ru": "отрицательный сдвиг проходит и даёт строки, которые ничего не читают",
         },
         {"en": "raise ValueError if query_offset < 0", "ru": "ValueError при query_offset < 0"},
     ),
@@ -165,7 +165,7 @@ CAUSAL_MASK_MISTAKES = (
         lambda: _mask_clipped,
         {
             "en": "a negative offset is quietly taken for 0",
-            "ru": "отрицательное смещение молча заменено нулём",
+            "ru": "отрицательный сдвиг молча заменён нулём",
         },
         {"en": "raise ValueError if query_offset < 0", "ru": "ValueError при query_offset < 0"},
     ),

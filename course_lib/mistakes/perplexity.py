@@ -97,7 +97,7 @@ PERPLEXITY_MISTAKES = (
         partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log()),
         {
             "en": "the mean nats come back as they are, without exp",
-            "ru": "возвращено само среднее число натов, без exp",
+            "ru": "возвращено само среднее число нат, без exp",
         },
         {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},
     ),
@@ -130,7 +130,7 @@ PERPLEXITY_MISTAKES = (
         partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log().float().exp()),
         {
             "en": "exp is taken in float32 and is infinite beyond 88 nats",
-            "ru": "exp взята в float32 и бесконечна уже после 88 натов",
+            "ru": "exp взята в float32 и бесконечна уже после 88 нат",
         },
         {"en": "math.exp(float(mean))", "ru": "math.exp(float(mean))"},
     ),

@@ -34,7 +34,7 @@ STRIDED_NLL_MISTAKES = (
         },
         {
             "en": "one sum of nats / one count of tokens",
-            "ru": "одна сумма натов / одно число токенов",
+            "ru": "одна сумма нат / одно число токенов",
         },
     ),
     Mistake(
