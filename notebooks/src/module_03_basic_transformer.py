@@ -2362,14 +2362,14 @@ def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = 
 r"""
 ## 10. A language model that fits on one screen
 
-Embed tokens, add learned positions, apply one block, normalise, and compare with every token embedding to get logits. The output matrix *is* the embedding matrix, the very same parameter: this is weight tying.
+Embed tokens, add learned positional embeddings, apply one block, normalise, and compare with every token embedding to get logits. The output matrix *is* the embedding matrix, the very same parameter: this is weight tying.
 """
 
-# %% [markdown] lang="ru" key="tiny-lm-ask" en="81b5814d"
+# %% [markdown] lang="ru" key="tiny-lm-ask" en="ba761435"
 r"""
 ## 10. Языковая модель, которая умещается на одном экране
 
-Взять эмбеддинги токенов, прибавить обучаемые позиции, применить один блок, нормализовать и сравнить с эмбеддингом каждого токена — получатся логиты. Выходная матрица и *есть* матрица эмбеддингов, тот же самый параметр: это называется связыванием весов.
+Взять эмбеддинги токенов, прибавить обучаемые позиционные эмбеддинги, применить один блок, нормализовать и сравнить с эмбеддингом каждого токена — получатся логиты. Выходная матрица и *есть* матрица эмбеддингов, тот же самый параметр: это называется связыванием весов.
 """
 
 # %% key="tiny-lm-speaks"

@@ -441,14 +441,14 @@ r"""
 r"""
 ### Loss, likelihood, perplexity
 
-Three names for one sum. The log-likelihood (`exact_log_likelihood`) adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The loss, `training_loss`, is the mean of these terms with its sign changed; `perplexity` is the exponential of the loss.
+Three names for one sum. The log-likelihood (`exact_log_likelihood`) adds the log-probabilities of tokens $x_2 \dots x_n$, each given what came before; the first token is given, not predicted, and that is why tales will be scored after `<end>`. The loss, `training_loss`, is the mean of these terms with its sign changed, also called cross-entropy; `perplexity` is the exponential of the loss.
 """
 
-# %% [markdown] lang="ru" key="likelihood-ask" en="9c25672e"
+# %% [markdown] lang="ru" key="likelihood-ask" en="6daa8c44"
 r"""
 ### Потери, правдоподобие, перплексия
 
-Три имени одной суммы. Логарифмическое правдоподобие (`exact_log_likelihood`) складывает логарифмы вероятностей токенов $x_2 \dots x_n$, каждого — при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери, `training_loss`, — среднее этих слагаемых с обратным знаком; перплексия, `perplexity`, — экспонента потерь.
+Три имени одной суммы. Логарифмическое правдоподобие (`exact_log_likelihood`) складывает логарифмы вероятностей токенов $x_2 \dots x_n$, каждого — при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери, `training_loss`, — среднее этих слагаемых с обратным знаком, или перекрёстная энтропия; перплексия, `perplexity`, — экспонента потерь.
 """
 
 # %% key="plain-log-probability" role="folded"
