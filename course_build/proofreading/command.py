@@ -12,7 +12,7 @@ from course_build.decode import decode
 from course_build.files import read_files
 from course_build.findings import DONE, WORK, Finding, in_reading_order
 from course_build.glossary import GLOSSARY, Term, read_glossary
-from course_build.proofreading.gather import page_pieces, source_pieces, table_pieces
+from course_build.proofreading.gather import code_pieces, page_pieces, source_pieces, table_pieces
 from course_build.proofreading.languages import TABLES
 from course_build.proofreading.lookalikes import check_letters, check_words
 from course_build.proofreading.pieces import Piece
@@ -78,6 +78,8 @@ def read_course(root: Path, settings: Settings, names: Sequence[str] | None) -> 
         code = {**_read(root, "course_lib/**/*.py"), **_read(root, CHROME)}
         pages = _read(root, "*.md")
         groups[LIBRARY] = [p for path in code for p in table_pieces(path, code[path], languages)]
+        shown = {path: text for path, text in code.items() if path != CHROME}
+        groups[LIBRARY] += code_pieces(shown, languages)
         groups[PAGES] = [p for path in pages for p in page_pieces(path, pages[path], languages)]
         texts |= {
             **code,

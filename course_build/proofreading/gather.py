@@ -1,14 +1,24 @@
 """Everything that a reader meets, as pieces: cells, library tables, the builder's words, pages."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from unicodedata import normalize
 
 from course_build.code import comments, without_commands
 from course_build.language import comment_groups
 from course_build.proofreading.markdown import markdown_parts
-from course_build.proofreading.pieces import SHARED, Part, Piece, join
-from course_build.proofreading.strings import hide, localized_strings, string_parts, twin_strings
+from course_build.proofreading.pieces import HOLE, SHARED, Part, Piece, join
+from course_build.proofreading.strings import (
+    hide,
+    is_string,
+    localized_strings,
+    string_parts,
+    twin_strings,
+)
 from course_build.source import Cell, parse_source
+
+NAME = re.compile(r"\w+")
 
 
 def source_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
@@ -40,6 +50,42 @@ def table_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
         place = path, None, language, SHARED if shared else "table"
         pieces += _joined([string_parts(lines, node)], place)
     return pieces
+
+
+def code_pieces(code: Mapping[str, str], languages: Sequence[str]) -> Iterator[Piece]:
+    """The docstrings and comments of Python files; what is a name in any of them is not read."""
+    trees = {path: ast.parse(text) for path, text in code.items()}
+    names = {*languages, *(name for tree in trees.values() for name in _names(tree))}
+    for path, text in code.items():
+        lines = text.split("\n")
+        parts = [string_parts(lines, node) for node in _docstrings(trees[path])]
+        parts += [[(line, hide(words.lstrip("# ")))] for line, _, words in comments(text)]
+        parts = [[(line, _without(words, names)) for line, words in part] for part in parts]
+        yield from _joined(parts, (path, None, languages[0], "code"))
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "module"):
+            yield from NAME.findall(str(getattr(node, field, None) or ""))
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and is_string(first.value):
+                yield first.value
+
+
+def _without(text: str, names: set[str]) -> str:
+    """The text with names, and what has an index or a power, hidden."""
+
+    def cover(found: re.Match[str]) -> str:
+        is_word = found[0] not in names and normalize("NFKC", found[0]) == found[0]
+        return found[0] if is_word else HOLE * len(found[0])
+
+    return NAME.sub(cover, text)
 
 
 def page_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:

@@ -23,6 +23,7 @@ class Table:
     endings: tuple[str, ...] = ("",)  # else: what may follow a listed word
     dots: tuple[str, str] | None = None  # a letter that is often written without its dots, and with
     possessive: str = ""  # what may follow any word
+    joined: bool = False  # a word that is written in one has no hyphen
     variants: tuple[tuple[str, str], ...] = ()  # our spelling (a pattern) -> the dictionary's
 
 
@@ -46,7 +47,7 @@ TABLES = {
         dictionary="ru/ru", script="CYRILLIC", letters="абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
         syllables="аеёиоуыэюя",
         ease=(206.835, 1.3, 60.1),  # Oborneva 2006
-        inflects="ru", dots=("е", "ё"),
+        inflects="ru", dots=("е", "ё"), joined=True,
     ),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from course_build.findings import Finding
 from course_build.proofreading.languages import LOOK_ALIKES, TABLES, script_of
 from course_build.proofreading.pieces import SHARED, Piece
 from course_build.proofreading.typography import READ
-from course_build.proofreading.words import Words
+from course_build.proofreading.words import Words, is_mixed
 
 RULE = "look-alike"
 SCRIPTS = {table.script for table in TABLES.values()}
@@ -76,7 +76,9 @@ def check_words(pieces: Iterable[Piece], words: Mapping[str, Words]) -> Iterator
 def _is_meant(
     piece: Piece, word: re.Match[str], meant: str, words: Mapping[str, Words], own: Words
 ) -> bool:
-    if not own.in_dictionary(meant) or script_of(meant[0]) != own.table.script:
+    if is_mixed(meant) or not own.in_dictionary(meant):  # MoE is a name
+        return False
+    if script_of(meant[0]) != own.table.script:
         return False
     if len(meant) == 1:  # c for с: a word only between words of prose, a name in any other place
         if word[0].isupper() or piece.kind not in READ:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from course_build.findings import Finding
 from course_build.proofreading.languages import TABLES, Table, script_of
-from course_build.proofreading.pieces import WORD, Piece
+from course_build.proofreading.pieces import SHARED, WORD, Piece
 from course_build.proofreading.typography import RUNNING
 from course_build.proofreading.words import Words
 
@@ -30,17 +30,47 @@ def check_leftovers(
     }
     for piece in pieces:
         for start, text in sentences(piece):
-            read = _read(text)
-            if len(read) < FEWEST or (piece.kind not in RUNNING and ARITHMETIC.search(text)):
-                continue
-            if piece.language != source and (piece.path, piece.key, text) in originals:
-                what = f"a sentence as in the {source} twin"
-            elif piece.language in words and _is_foreign(read, piece.language, words):
-                what = f"a sentence that is not in the language {piece.language}"
-            else:
-                continue
-            message = f"{what}: {piece.around(start, start + len(text), 0)}"
-            yield piece.finding(start, "leftover", message, "translate it")
+            what = _leftover(piece, text, originals, words, source)
+            if what:
+                message = f"{what}: {piece.around(start, start + len(text), 0)}"
+                yield piece.finding(start, "leftover", message, "translate it")
+            elif piece.language == source:
+                yield from _foreign_words(piece, start, text, words)
+
+
+def _leftover(
+    piece: Piece,
+    text: str,
+    originals: set[tuple[str, str | None, str]],
+    words: Mapping[str, Words],
+    source: str,
+) -> str | None:
+    """What a sentence is that should have been translated; None for one that is in its place."""
+    read = _read(text)
+    if len(read) < FEWEST or (piece.kind not in RUNNING and ARITHMETIC.search(text)):
+        return None
+    if piece.language != source and (piece.path, piece.key, text) in originals:
+        return f"a sentence as in the {source} twin"
+    if piece.language in words and _is_foreign(read, piece.language, words):
+        return f"a sentence that is not in the language {piece.language}"
+    return None
+
+
+def _foreign_words(
+    piece: Piece, start: int, text: str, words: Mapping[str, Words]
+) -> Iterator[Finding]:
+    """Words of a translation in the source's text; those in quotes or brackets are shown there."""
+    if piece.language not in words or piece.kind in (SHARED, "page"):
+        return
+    own = words[piece.language].table.script
+    scripts = {other.table.script for other in words.values()} - {own}
+    unquoted = QUOTED.sub(lambda found: " " * len(found[0]), text)
+    for word in WORD.finditer(unquoted):
+        if len(word[0]) > 1 and all(script_of(letter) in scripts for letter in word[0]):
+            message = f"a word that is not in the language {piece.language}: "
+            message += piece.around(start + word.start(), start + word.end())
+            mend = "translate it, or quote it"
+            yield piece.finding(start + word.start(), "leftover", message, mend)
 
 
 def sentences(piece: Piece) -> Iterator[tuple[int, str]]:

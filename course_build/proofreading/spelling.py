@@ -10,6 +10,8 @@ from course_build.proofreading.words import Words
 
 LONGEST_ACRONYM = 5
 LONGEST_ENDING = 2  # as in 8-й, H-th
+TWO_HALVES = re.compile(r"(?<![\w-])([^\W\d_]+)-([^\W\d_]+)(?![\w-])")
+AND_OTHERS = re.compile(r"[\s](?:et[\s]al|и[\s]др)\b")  # Vaswani et al.
 
 
 def word_list(language: str) -> str:
@@ -24,6 +26,8 @@ def check_spelling(pieces: Iterable[Piece], words: Mapping[str, Words]) -> list[
     for piece in pieces:
         if piece.kind == SHARED or piece.language not in words:
             continue
+        if words[piece.language].table.joined:
+            findings += _check_hyphens(piece, words[piece.language])
         for word in piece.words():
             language = language_of(word[0], piece.language, words)
             if language in words and not _is_exempt(piece, word):
@@ -54,6 +58,14 @@ def _check_word(
         )
 
 
+def _check_hyphens(piece: Piece, words: Words) -> Iterator[Finding]:
+    for halves in TWO_HALVES.finditer(piece.text):
+        one = f"{halves[1]}{halves[2]}"
+        if words.in_dictionary(one):
+            message = f"{halves[0]!r} is written in one: {piece.around(*halves.span())}"
+            yield piece.finding(halves.start(), "spelling", message, f"write {one!r}")
+
+
 def _check_variant(piece: Piece, word: re.Match[str], words: Words) -> Iterator[Finding]:
     if word[0].lower() in words.terms:
         return
@@ -67,11 +79,12 @@ def _check_variant(piece: Piece, word: re.Match[str], words: Words) -> Iterator[
 
 
 def _is_exempt(piece: Piece, word: re.Match[str]) -> bool:
-    """Single letters, acronyms, and endings after a hyphen are nobody's words."""
+    """Single letters, acronyms, endings after a hyphen, who wrote a paper: nobody's words."""
     letters = word[0].split("'")[0]
     after_hyphen = piece.text[: word.start()].endswith("-")
     return (
         len(letters) == 1
         or (letters.isupper() and len(letters) <= LONGEST_ACRONYM)
         or (after_hyphen and len(letters) <= LONGEST_ENDING)
+        or (letters[0].isupper() and AND_OTHERS.match(piece.text, word.end()) is not None)
     )

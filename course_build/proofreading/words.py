@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from course_build.proofreading.languages import Table
+from course_build.proofreading.languages import Table, script_of
 
 MOST_OFFERED = 3
+NAME_PARTS = re.compile("[A-Z]?[a-z]+")
+SHORTEST_PART = 5  # of a name made of words: Attention, but not Swi
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Words:
         return (
             self._is_listed(word)
             or self.in_dictionary(word)
+            or self._is_name(word)
             or self._is_variant(word)
             or bool(self.table.possessive)
             and word.endswith(self.table.possessive)
@@ -91,6 +94,15 @@ class Words:
                 return True
         return False
 
+    def _is_name(self, word: str) -> bool:
+        """Names like SwiGLU or FlashAttention: no listed word misspelled, each long part a word."""
+        if not is_mixed(word) or script_of(word[0]) != "LATIN":
+            return False
+        parts = [part for part in NAME_PARTS.findall(word) if len(part) >= SHORTEST_PART]
+        listed = {entry.word.casefold() for entry in self.entries}
+        misspelled = listed.intersection(edits(word.casefold(), self.table.letters))
+        return not misspelled and all(map(self.in_dictionary, parts))
+
     def _is_variant(self, word: str) -> bool:
         for ours, theirs in self.table.variants:
             other = re.sub(ours, theirs, word)
@@ -98,6 +110,11 @@ class Words:
                 self.variants[word] = other
                 return True
         return False
+
+
+def is_mixed(word: str) -> bool:
+    """Say whether capitals stand elsewhere than words have them: LoRA, FlashAttention."""
+    return word not in (word.lower(), word.upper(), word.capitalize())
 
 
 def forms(word: str, table: Table) -> set[str]:
