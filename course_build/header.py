@@ -44,11 +44,11 @@ def key_in(written: str) -> str | None:
 
 
 def with_stamp(written: str, name: str, fresh: str) -> str:
-    """Set a header's stamp: where one stands, else at once after the key."""
-    old = re.compile(rf"(?<=\s){re.escape(name)}\s*=\s*(\"[^\"]*\"|'[^']*')")
+    """Set a header's stamp: where one stands, else at once after the key; an empty one goes."""
+    old = re.compile(rf"(\s+){re.escape(name)}\s*=\s*(\"[^\"]*\"|'[^']*')")
     new = f'{name}="{fresh}"'
     if old.search(written):
-        return old.sub(new, written)
+        return old.sub(rf"\g<1>{new}" if fresh else "", written)
     key = re.compile(r"(?<=\s)key\s*=\s*(\"[^\"]*\"|'[^']*')")
     return key.sub(rf"\g<0> {new}", written.rstrip(), count=1)
 

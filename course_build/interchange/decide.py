@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from course_build.findings import Finding
 from course_build.interchange.entries import Entry
-from course_build.interchange.po import UNSEEN, Message
-from course_build.interchange.weave import Change
+from course_build.interchange.po import UNSEEN, HandedOut, Message
+from course_build.interchange.weave import NO_STAMP, Change
 from course_build.pairs import CONFIRMED
 from course_build.source import HEADER_LIKE, Cell
 from course_build.twins import stamp
@@ -16,11 +16,13 @@ from course_build.twins import stamp
 class Decision:
     """The changes to make, why other entries stay out, and what is broken.
 
-    `lines` says for each cell (source, key) that changes where its entry stands in the PO file.
+    `lines` says for each cell (source, key) that changes where its entry stands in the PO file;
+    `notes` what each entry, by its line, puts in.
     """
 
     changes: list[Change] = field(default_factory=list)
     lines: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    notes: dict[int, HandedOut] = field(default_factory=dict)
     left_out: list[Finding] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     empty: int = 0
@@ -40,6 +42,8 @@ def decide(
         elif entry is None:
             what = f"{message.context!r} is no cell of the course any more"
             decision.left_out.append(_left_out(path, message, what, "export again"))
+        elif message.is_untouched:
+            decision.unchanged += 1
         elif reason := _reason(message, entry):
             decision.left_out.append(_left_out(path, message, *reason))
         elif broken := _broken(text, entry):
@@ -50,6 +54,7 @@ def decide(
             if _changes(change):
                 decision.changes.append(change)
                 decision.lines[entry.cell.path, entry.cell.key] = message.line
+                decision.notes[message.line] = HandedOut(stamp(text), message.fuzzy)
             else:
                 decision.unchanged += 1
     return decision
@@ -65,6 +70,9 @@ def _trimmed(text: str) -> str:
 def _reason(message: Message, entry: Entry) -> tuple[str, str] | None:
     """Why a translation does not belong into the source, as (message, mend)."""
     same = stamp(message.source) == stamp(entry.source)
+    if _both_changed(message, entry):
+        mend = "put the two together by hand, or move this file away and export again"
+        return "the translation in the source has changed too since the export", mend
     if message.fuzzy and (entry.comment or entry.translation is None):
         return "it is marked fuzzy: a guess", "read it, then remove the mark"
     if same or stamp(_trimmed(message.translation)) == stamp(entry.text):
@@ -74,6 +82,12 @@ def _reason(message: Message, entry: Entry) -> tuple[str, str] | None:
     if entry.state == CONFIRMED:
         return "a translation of today's text stands there already", "export again"
     return None
+
+
+def _both_changed(message: Message, entry: Entry) -> bool:
+    """Has the source another translation than it had at the export, and than this one?"""
+    known = (stamp(_trimmed(message.translation)), message.handed_out and message.handed_out.digest)
+    return message.handed_out is not None and stamp(entry.text) not in known
 
 
 def _broken(text: str, entry: Entry) -> tuple[str, str] | None:
@@ -91,15 +105,24 @@ def _broken(text: str, entry: Entry) -> tuple[str, str] | None:
 
 
 def _stamp(message: Message, entry: Entry) -> str | None:
-    """The stamp that a translation gets: of the text that it was made from; fuzzy changes none."""
-    return None if entry.comment or message.fuzzy else stamp(message.source)
+    """The stamp that a translation gets: of the text that it was made from.
+
+    A fuzzy entry gets none: a text that was confirmed and was marked since is not any longer.
+    """
+    if entry.comment:
+        return None
+    if not message.fuzzy:
+        return stamp(message.source)
+    marked = message.handed_out is not None and not message.handed_out.fuzzy
+    changed = stamp(_trimmed(message.translation)) != stamp(entry.text)
+    return NO_STAMP if entry.state == CONFIRMED and (marked or changed) else None
 
 
 def _changes(change: Change) -> bool:
     here = change.entry.translation
     if not isinstance(here, Cell):
         return change.text != here
-    return change.text != here.text or change.stamp not in (None, here.stamp)
+    return change.text != here.text or change.stamp not in (None, here.stamp or NO_STAMP)
 
 
 def _left_out(path: str, message: Message, what: str, mend: str) -> Finding:

@@ -74,7 +74,7 @@ def not_imported(root: Path, target: str, entries: Sequence[Entry]) -> list[Find
     lost = [
         m.context
         for m in messages
-        if m.translation.strip() and m.translation.strip() != have.get(m.context)
+        if m.translation.strip() not in ("", have.get(m.context)) and not m.is_untouched
     ]
     if not lost:
         return []

@@ -1,6 +1,7 @@
 """The command import: put the translations of gettext PO files into the sources, all or none."""
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ from course_build.files import read_files, write_files
 from course_build.findings import DONE, WORK, CourseError, Finding, stop_if_broken
 from course_build.interchange.decide import Decision, decide, in_both
 from course_build.interchange.entries import Entry, read_entries
-from course_build.interchange.po import Message, read_po
+from course_build.interchange.po import Message, noted, read_po
 from course_build.interchange.weave import Change, weave
 from course_build.settings import Settings
 
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     except CourseError as error:
         raise CourseError(at_their_entries(error.findings, decisions)) from error
     write_files(root, woven)
+    _note(root, decisions)
     _tell(decisions, woven)
     return WORK if any(decision.left_out for decision in decisions.values()) else DONE
 
@@ -122,6 +124,16 @@ def at_their_entries(
         path, line = places.get((finding.path, finding.key), (finding.path, finding.line))
         moved.append(replace(finding, path=path, line=line))
     return moved
+
+
+def _note(root: Path, decisions: Mapping[str, Decision]) -> None:
+    """Write into the PO files what was put in, so that more can be; some cannot be written."""
+    for path, decision in decisions.items():
+        place = Path(path).resolve()
+        new = noted(place.read_bytes(), decision.notes)
+        if decision.notes:
+            with contextlib.suppress(CourseError):
+                write_files(root, {str(place): new})
 
 
 def _tell(decisions: Mapping[str, Decision], woven: Mapping[str, bytes]) -> None:

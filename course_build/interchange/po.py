@@ -16,10 +16,11 @@ from course_build.decode import BOM
 from course_build.findings import CourseError, Finding
 from course_build.interchange.entries import KINDS, Entry
 from course_build.pairs import STALE, UNCONFIRMED
+from course_build.twins import stamp
 
 DIGEST = "X-Exported"
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff]")  # some end a line, unseen
-STRING = re.compile(r'(?:msg\w+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
+STRING = re.compile(r'(?:msg\w+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\[^0-7x])*"')
 HEADER = (
     "Translate msgstr; leave msgctxt and msgid alone. An entry marked fuzzy was translated from\n"
     "an older text or never confirmed: correct it, then remove the mark."
@@ -28,13 +29,36 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Message:
-    """One entry of a PO file that came back."""
+    """One entry of a PO file that came back, and, where it says so, what was handed out."""
 
     context: str
     source: str
     translation: str
     fuzzy: bool
     line: int
+    handed_out: "HandedOut | None" = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Is this entry as it was exported?"""
+        return self.handed_out == HandedOut(stamp(self.translation), self.fuzzy)
+
+
+@dataclass(frozen=True)
+class HandedOut:
+    """What an entry's translation was at the export: its digest, and whether it was fuzzy."""
+
+    digest: str
+    fuzzy: bool
+
+    def __str__(self) -> str:
+        return f"exported: {self.digest}{', fuzzy' * self.fuzzy}"
+
+    @classmethod
+    def read(cls, comment: str) -> "HandedOut | None":
+        """Find it in an entry's comment."""
+        found = re.search(r"^exported: ([0-9a-f]{8})(, fuzzy)?$", comment, re.MULTILINE)
+        return cls(found[1], found[2] is not None) if found else None
 
 
 def write_po(
@@ -58,13 +82,15 @@ def write_po(
 
 
 def _entry(entry: Entry, earlier: str | None) -> polib.POEntry:
+    fuzzy = entry.state in (STALE, UNCONFIRMED)
+    handed_out = HandedOut(stamp(entry.text), fuzzy)
     return polib.POEntry(
         msgctxt=entry.context,
         msgid=entry.source,
         msgstr=entry.text,
-        comment=KINDS[entry.kind],
+        comment=f"{KINDS[entry.kind]}\n{handed_out}",
         occurrences=[(entry.cell.path, str(entry.cell.line))],
-        flags=["fuzzy"] if entry.state in (STALE, UNCONFIRMED) else [],
+        flags=["fuzzy"] if fuzzy else [],
         previous_msgid=earlier,
     )
 
@@ -72,21 +98,40 @@ def _entry(entry: Entry, earlier: str | None) -> polib.POEntry:
 def read_po(path: str, data: bytes) -> tuple[str, list[Message]]:
     """Read a PO file's language and entries; raises CourseError for what nobody could import."""
     file = _parse(path, data)
-    messages = [
-        Message(e.msgctxt or "", _lf(e.msgid), _lf(e.msgstr), e.fuzzy, e.linenum)
-        for e in file
-        if not e.obsolete
-    ]
-    count = Counter(message.context for message in messages)
+    messages = [_message(entry) for entry in file if not entry.obsolete]
+    last = {message.context: message for message in messages}
     findings = []
-    for message in messages:
-        if count[message.context] > 1:
-            what = f"{message.context!r} is there {count[message.context]} times"
-            mend = "keep the entry that is right"
-            findings.append(Finding(path, message.line, None, "po-duplicate", what, mend))
+    for context, count in Counter(message.context for message in messages).items():
+        if count > 1:
+            what, mend = f"{context!r} is there {count} times", "keep the entry that is right"
+            if not context:
+                what, mend = f"{count} entries have no msgctxt", "export again: it is their name"
+            findings.append(Finding(path, last[context].line, None, "po-duplicate", what, mend))
     if findings:
         raise CourseError(findings)
     return file.metadata.get("Language", ""), messages
+
+
+def noted(data: bytes, notes: Mapping[int, HandedOut]) -> bytes:
+    """The file with what its entries, named by their lines, have put in: it is handed out again."""
+    lines = data.split(b"\n")
+    for first in notes:
+        for place in range(first - 1, len(lines)):
+            if not lines[place].startswith(b"#"):
+                break  # an editor dropped the comment
+            if lines[place].startswith(b"#. exported: "):
+                ending = b"\r" * lines[place].endswith(b"\r")
+                lines[place] = f"#. {notes[first]}".encode() + ending
+    return b"\n".join(lines)
+
+
+def _message(entry: polib.POEntry) -> Message:
+    """An entry as it was read; where an editor made plural forms, the first of them."""
+    text = entry.msgstr or next(iter(entry.msgstr_plural.values()), "")
+    return Message(
+        entry.msgctxt or "", _lf(entry.msgid), _lf(text), entry.fuzzy, entry.linenum,
+        HandedOut.read(entry.comment),
+    )  # fmt: skip
 
 
 def is_untouched(path: str, data: bytes) -> bool:
@@ -106,7 +151,7 @@ def _parse(path: str, data: bytes) -> polib.POFile:
             message = f"it holds the character U+{ord(unseen[0]):04X}"
             raise _refusal(path, number, "po-text", message, "remove it")
         if line.startswith(("msg", '"')) and not STRING.fullmatch(line.rstrip()):
-            raise _unreadable(path, number)  # polib would cut what has no end
+            raise _unreadable(path, number)  # polib cuts what has no end and reads no \\320
     try:
         return polib.pofile(text)
     except (OSError, ValueError) as error:

@@ -9,10 +9,15 @@ from course_build.interchange.entries import Entry
 from course_build.language import Marked, comment_groups
 from course_build.source import Cell, split_chunks
 
+NO_STAMP = ""
+
 
 @dataclass(frozen=True)
 class Change:
-    """A translation to put into a source, and the stamp to give it; None leaves the stamp alone."""
+    """A translation to put into a source, and the stamp to give it.
+
+    None leaves the stamp alone, NO_STAMP takes it away.
+    """
 
     entry: Entry
     language: str
@@ -49,7 +54,7 @@ def weave(path: str, text: str, changes: Iterable[Change], languages: Sequence[s
 
 def _replaced(change: Change, cell: Cell, lines: Sequence[str], first: str) -> list[Splice]:
     splices = []
-    if change.stamp is not None and change.stamp != cell.stamp:
+    if change.stamp is not None and change.stamp != (cell.stamp or NO_STAMP):
         header = with_stamp(lines[cell.line - 1], first, change.stamp)
         splices.append(Splice(cell.line - 1, cell.line, (header,)))
     if change.text != cell.text:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_build.findings import CourseError
+from course_build.interchange import importing
 from course_build.interchange.entries import Entry
 from course_build.interchange.po import read_po, write_po
 from course_build.source import Cell
@@ -339,6 +341,109 @@ def test_an_older_translation_does_not_replace_a_newer_one(draft):
     assert draft.read(SOURCE) == before
 
 
+def edit_source(repo, old, new):
+    assert repo.read(SOURCE).count(old) == 1
+    repo.write(SOURCE, repo.read(SOURCE).replace(old, new))
+
+
+def test_what_was_corrected_in_the_source_since_the_export_stays(draft):
+    translate(draft, {"p": TEXTS["p"]}, "ru")
+    edit_source(draft, "\nСлова.\n", "\nЛучшие слова.\n")
+    assert put_back(draft, "ru").code == 0
+    assert "Лучшие слова." in draft.read(SOURCE)
+    assert TEXTS["p"] in draft.read(SOURCE)
+    assert draft.run("export").code == 0
+    assert entry(read(draft, "ru"), "begin").msgstr == "Лучшие слова."
+
+
+@pytest.mark.parametrize("mark", [[], ["fuzzy"]])
+def test_a_text_that_both_sides_changed_is_left_out(draft, mark):
+    translate(draft, {"begin": "Другие слова.", "p": TEXTS["p"]}, "ru")
+    file = read(draft, "ru")
+    entry(file, "begin").flags = mark
+    file.save()
+    edit_source(draft, "\nСлова.\n", "\nЛучшие слова.\n")
+    ran = put_back(draft, "ru")
+    assert ran.code == 1
+    assert "the translation in the source has changed too since the export" in ran.err
+    assert "Лучшие слова." in draft.read(SOURCE)
+    assert TEXTS["p"] in draft.read(SOURCE)
+    assert draft.run("export").code == 2  # what was left out is not overwritten
+
+
+def test_a_text_that_both_sides_changed_in_the_same_way_is_as_before(draft):
+    translate(draft, {"begin": "Лучшие слова."}, "ru")
+    edit_source(draft, "\nСлова.\n", "\nЛучшие слова.\n")
+    assert "0 changed" in put_back(draft, "ru").out
+
+
+def test_the_same_file_is_translated_and_imported_again_and_again(draft):
+    for words in ("Vortoj.", "Bonaj vortoj.", "Tre bonaj vortoj."):
+        translate(draft, {"begin": words})
+        msgcat(po_file(draft))
+        assert put_back(draft).code == 0
+        assert words in draft.read(SOURCE)
+
+
+def test_a_file_that_cannot_be_written_is_imported(draft, monkeypatch):
+    translate(draft, {"begin": "Vortoj."})
+    before = po_file(draft).read_bytes()
+    write = importing.write_files
+
+    def refuse(root, files):
+        if any(path.endswith(".po") for path in files):
+            raise CourseError([])
+        write(root, files)
+
+    monkeypatch.setattr(importing, "write_files", refuse)
+    assert put_back(draft).code == 0
+    assert "Vortoj." in draft.read(SOURCE)
+    assert po_file(draft).read_bytes() == before
+
+
+def test_a_file_whose_comments_an_editor_dropped_is_imported(draft):
+    file = read(draft, "ru")
+    for each in file:
+        each.comment = ""
+    entry(file, "begin").msgstr = "Другие слова."
+    file.save()
+    assert "1 changed" in put_back(draft, "ru").out
+    entry(file, "begin").msgstr, entry(file, "begin").flags = "Почти.", ["fuzzy"]
+    file.save()
+    assert put_back(draft, "ru").code == 0
+    assert 'lang="ru" key="begin"\nr"""\nПочти.' in draft.read(SOURCE)
+
+
+@pytest.mark.parametrize("words", ["Слова.", "Почти."])
+def test_a_confirmed_text_that_is_marked_fuzzy_is_confirmed_no_longer(draft, words):
+    file = read(draft, "ru")
+    entry(file, "begin").msgstr, entry(file, "begin").flags = words, ["fuzzy"]
+    file.save()
+    assert put_back(draft, "ru").code == 0
+    assert f'# %% [markdown] lang="ru" key="begin"\nr"""\n{words}' in draft.read(SOURCE)
+    assert draft.run().code == 1
+    assert draft.run("export").code == 0
+    assert entry(read(draft, "ru"), "begin").fuzzy
+
+
+def test_what_was_confirmed_since_the_export_stays_confirmed(draft):
+    edit_source(draft, "Some words.", "Other words.")
+    assert draft.run("export").code == 0
+    assert draft.run("confirm", "3:begin").code == 0
+    before = draft.read(SOURCE)
+    assert put_back(draft, "ru").code == 0
+    assert draft.read(SOURCE) == before
+
+
+def test_of_an_entry_that_an_editor_gave_plural_forms_the_first_is_taken(draft):
+    file = read(draft)
+    entry(file, "begin").msgid_plural = "Some words."
+    entry(file, "begin").msgstr_plural = {0: "Vortoj.", 1: "Vortoj"}
+    file.save()
+    assert put_back(draft).code == 0
+    assert "Vortoj." in draft.read(SOURCE)
+
+
 def test_a_translated_comment_belongs_to_its_comment(draft):
     translate(draft, {"s#1": "ao"})
     draft.write(SOURCE, draft.read(SOURCE).replace("# en: a \\ b", "# en: quite another"))
@@ -388,6 +493,14 @@ def test_two_entries_for_one_cell_are_refused(draft):
     assert "is there 2 times" in refused(draft, "po-duplicate")
 
 
+def test_entries_without_their_names_are_refused_in_one_sentence(draft):
+    file = read(draft)
+    for each in file:
+        each.msgctxt = None
+    file.save()
+    assert refused(draft, "po-duplicate").count("[po-duplicate]\n    8 entries have no msg") == 1
+
+
 def test_two_files_for_one_cell_are_refused(draft):
     translate(draft, {"begin": "Vortoj."})
     other = draft.root / "other.po"
@@ -410,6 +523,7 @@ def test_a_file_that_is_no_po_file_is_refused(draft):
         (b"hello\n", "po-syntax"),
         (b'msgid "a"\nmsgstr what\n', "po-syntax"),
         (po_file(draft).read_bytes()[:-4], "po-syntax"),
+        (b'msgid "a"\nmsgstr "\\321\\203"\n', "po-syntax"),
         ("msgid \"a\"\nmsgstr \"ё\"\n".encode("cp1251"), "po-encoding"),
     ):  # fmt: skip
         po_file(draft).write_bytes(data)
