@@ -22,7 +22,7 @@ NAME = re.compile(r"\w+")
 
 
 def source_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
-    """The pieces of one module: prose, marked comments, and strings that differ in code twins."""
+    """The pieces of one module: prose, marked comments, and strings in code twins."""
     cells = parse_source(path, text, languages)
     pieces: list[Piece] = []
     twins: dict[str, list[Cell]] = {}
@@ -107,16 +107,17 @@ def _comments(cell: Cell, languages: Sequence[str]) -> Iterator[Piece]:
 
 
 def _twins(cells: Sequence[Cell]) -> Iterator[Piece]:
-    """Of code twins, the comments and strings that are not the same in all of them."""
+    """Of code twins, the strings, and the comments that are not the same in all of them."""
     codes = {cell.lang: without_commands(cell.text) for cell in cells}
-    differing = twin_strings({language: ast.parse(code) for language, code in codes.items()})
+    strings = twin_strings({language: ast.parse(code) for language, code in codes.items()})
     written = {language: comments(code) for language, code in codes.items()}
     shared = set.intersection(*({words for *_, words in found} for found in written.values()))
     for cell in cells:
         lines = codes[cell.lang].split("\n")
-        for node in differing[cell.lang]:
+        for node, same in strings[cell.lang]:
             parts = string_parts(lines, node, cell.text_line)
-            yield from _joined([parts], (cell.path, cell.key, cell.lang, "string"))
+            place = cell.path, cell.key, cell.lang, SHARED if same else "string"
+            yield from _joined([parts], place)
         for line, _, words in written[cell.lang]:
             if words not in shared or len(cells) == 1:
                 yield from _one_line(cell, cell.lang, line, words.lstrip("# "), "comment")

@@ -67,12 +67,15 @@ def _values(node: ast.expr) -> Iterator[ast.expr]:
         yield from string_nodes(node)
 
 
-def twin_strings(trees: Mapping[str, ast.AST]) -> dict[str, list[ast.expr]]:
-    """Of code twins, the strings that are not the same in every language."""
+def twin_strings(trees: Mapping[str, ast.AST]) -> dict[str, list[tuple[ast.expr, bool]]]:
+    """The strings of code twins, each with whether it is the same in every language."""
     found = {language: list(string_nodes(tree)) for language, tree in trees.items()}
-    rows = zip(*found.values(), strict=False)
-    different = [row for row in rows if len({ast.unparse(node) for node in row}) > 1]
-    return {language: [row[place] for row in different] for place, language in enumerate(found)}
+    rows = list(zip(*found.values(), strict=False))
+    shared = [len(row) > 1 and len({ast.unparse(node) for node in row}) == 1 for row in rows]
+    return {
+        language: [(row[place], same) for row, same in zip(rows, shared, strict=True)]
+        for place, language in enumerate(found)
+    }
 
 
 def _segment(lines: Sequence[str], node: ast.expr) -> str:

@@ -159,6 +159,7 @@ def test_of_a_module_are_read_prose_marked_comments_and_strings_that_differ():
         ("begin", "en", "prose", "Some prose."), ("begin", "ru", "prose", "Немного прозы."),
         ("shared", "en", "comment", "a comment"), ("shared", "ru", "comment", "комментарий"),
         ("twins", "en", "string", "shown"), ("twins", "ru", "string", "показано"),
+        ("twins", "en", "shared", "same"), ("twins", "ru", "shared", "same"),
         ("twins", "en", "comment", "why"), ("twins", "ru", "comment", "зачем"),
     }  # fmt: skip
     lines = source.split("\n")

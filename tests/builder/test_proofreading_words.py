@@ -82,3 +82,13 @@ def test_more_marks_that_may_not_stand_in_russian(repo, words, rule):
 )
 def test_a_dialogue_may_begin_with_a_dash_and_quotation_marks_may_nest(repo, words):
     assert proofread(repo, ru=words) == ""
+
+
+def test_a_sentence_that_stands_in_both_code_twins_is_left_over(repo):
+    alt = "alt='The grid shows what each token reads.'"
+    repo.source(code_twins("figure", f"show('left', {alt})", f"show('слева', {alt})"))
+    found = repo.run("proofread").err
+    assert rules(found) == ["leftover"]
+    assert "a sentence as in the en twin: The grid shows" in found
+    repo.source(code_twins("figure", "show('left', name='chain')", "show('слева', name='chain')"))
+    assert repo.run("proofread").err == ""
