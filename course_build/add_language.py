@@ -27,14 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, root: Path) -> int:
     """Add a draft language to the settings and say how to go on."""
-    text = decode(SETTINGS_FILE, (root / SETTINGS_FILE).read_bytes())
+    data = (root / SETTINGS_FILE).read_bytes()
+    text = decode(SETTINGS_FILE, data)
     languages = parse_settings(text).languages
     check_code(options.code, languages)
     new = with_draft(text, options.code)
     files = read_files(root)
     # A comment such as "# de: ..." may now mean something: find out before anything is written.
     build_course(files, parse_settings(new), list(files.sources), [options.code])
-    write_files(root, {SETTINGS_FILE: new.encode()})
+    write_files(root, {SETTINGS_FILE: new.encode()}, made_from={SETTINGS_FILE: data})
     print(f"{options.code} is a draft now; what it lacks is shown in {languages[0]}. Next:")
     for what, line in (
         (f"render notebooks/{options.code}", BUILDER),

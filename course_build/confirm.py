@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
         pairs = [pair for pair in chosen if pair.source.path == path]
         text = with_stamps(decode(path, sources[path]), pairs, settings.languages[0])
         texts[path] = text.encode()
-    write_files(root, texts)
+    write_files(root, texts, made_from=sources)
     print("\n".join([*map(_told, chosen), *_untouched(by_name)]))
     if chosen:
         print(f"now render: {BUILDER}")

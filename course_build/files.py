@@ -53,12 +53,19 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith(".") and not path.name.endswith(WRITING)
 
 
-def write_files(root: Path, files: Mapping[str, bytes]) -> None:
-    """Write every file or none: all are first written beside their places, then moved there."""
+def write_files(
+    root: Path, files: Mapping[str, bytes], made_from: Mapping[str, bytes] | None = None
+) -> None:
+    """Write every file or none: all are first written beside their places, then moved there.
+
+    `made_from` holds what a file was when it was read: one that somebody has written since is not
+    overwritten.
+    """
     targets = {root / path: data for path, data in files.items()}
     try:
         for target, data in targets.items():
             _write(_beside(target), data, like=target)
+        _check_unchanged(root, {path: made_from[path] for path in files if made_from})
         _move_all(targets)
     except OSError as error:
         raise CourseError([_cannot_write(error, root)]) from error
@@ -66,6 +73,13 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
         for target in targets:
             with contextlib.suppress(OSError):
                 _beside(target).unlink(missing_ok=True)
+
+
+def _check_unchanged(root: Path, read: Mapping[str, bytes]) -> None:
+    what, mend = "was changed by another program meanwhile", "run the command again"
+    changed = changed_files(root, read)
+    if changed:
+        raise CourseError([Finding(path, None, None, "write", what, mend) for path in changed])
 
 
 def _cannot_write(error: OSError, root: Path) -> Finding:

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
         check(new, woven, changes, languages, settings)
     except CourseError as error:
         raise CourseError(at_their_entries(error.findings, decisions)) from error
-    write_files(root, woven)
+    write_files(root, woven, made_from=files.sources)
     _note(root, decisions)
     _tell(decisions, woven)
     return WORK if any(decision.left_out for decision in decisions.values()) else DONE

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from course_build import confirm
 from course_build import files as edges
+from course_build.files import write_files
 from course_build.findings import CourseError
+from course_build.interchange import importing
 
-from .conftest import NAME, SOURCE, code, prose
+from .conftest import NAME, SOURCE, code, prose, stale
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -241,3 +244,38 @@ def test_what_jupyter_and_finder_leave_is_no_orphan(repo):
     repo.write("notebooks/en/.ipynb_checkpoints/x.ipynb", "words")
     repo.write("notebooks/en/.DS_Store", "words")
     assert repo.run("--check").code == 0
+
+
+def test_a_file_that_somebody_wrote_since_it_was_read_is_not_overwritten(tmp_path):
+    (tmp_path / "a").write_bytes(b"theirs")
+    (tmp_path / "b").write_bytes(b"old")
+    read = {"a": b"old", "b": b"old", "c": b"not written"}
+    with pytest.raises(CourseError, match="^a: \\[write\\]\n    was changed by another program"):
+        write_files(tmp_path, {"b": b"new", "a": b"new"}, made_from=read)
+    assert [(tmp_path / name).read_bytes() for name in "ab"] == [b"theirs", b"old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    write_files(tmp_path, {"b": b"new"}, made_from=read)
+    assert (tmp_path / "b").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("command", ["confirm", "import"])
+def test_a_source_that_is_saved_while_a_command_works_on_it_is_not_overwritten(
+    repo, monkeypatch, command
+):
+    repo.source(stale("p"))
+    assert repo.run("export").code == 0
+    po = repo.root / f"build/po/ru/{NAME}.po"
+    po.write_text(po.read_text().replace("#, fuzzy\n", ""))
+    argument = "3:p" if command == "confirm" else str(po)
+    module = {"confirm": confirm, "import": importing}[command]
+    write = module.write_files
+
+    def late(*arguments, **options):
+        repo.write(SOURCE, repo.read(SOURCE) + "\n# saved in an editor\n")
+        write(*arguments, **options)
+
+    monkeypatch.setattr(module, "write_files", late)
+    ran = repo.run(command, argument)
+    assert ran.code == 2
+    assert f"{SOURCE}: [write]\n    was changed by another program meanwhile" in ran.err
+    assert repo.read(SOURCE).endswith("# saved in an editor\n")
