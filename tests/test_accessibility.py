@@ -133,6 +133,14 @@ def test_every_formula_can_be_read_as_text(localized_page):
     assert localized_page.locator("mjx-container").count() == written
 
 
+def test_every_table_says_what_its_cells_are(page):
+    """For axe a table without headers is layout."""
+    bare = """tables => tables.filter(table =>
+        ![...table.querySelectorAll("th")].some(head => head.textContent.trim()))
+        .map(table => table.outerHTML.slice(0, 200))"""
+    assert page.eval_on_selector_all("table", bare) == []
+
+
 def test_a_page_names_its_language_and_leads_to_its_twins(localized_page, site):
     language, file_name = localized_page.name.split("/")
     assert localized_page.get_attribute("html", "lang") == language

@@ -10,6 +10,7 @@ from course_build.files import read_files
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[2]
+SAID_OTHERWISE = {"batching"}  # terms that some language does without
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +33,15 @@ def test_the_machinery_is_the_librarys_text(course):
                     assert any(f"\n{definition}\n" in text for text in library), definition
                     compared += 1
     assert compared > 0
+
+
+def test_a_term_that_one_language_uses_is_used_in_the_others():
+    """A glossary whose word is not the one that the notebooks use guards nothing."""
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    used = []
+    for language in settings.complete:
+        page = (ROOT / f"notebooks/{language}/glossary.md").read_text(encoding="utf-8")
+        terms = [entry.partition('">') for entry in page.split('<a id="')[1:]]
+        used.append({key for key, _, entry in terms if "(module_" in entry} - SAID_OTHERWISE)
+    assert len(used[0]) > 80
+    assert [others ^ used[0] for others in used] == [set()] * len(used)
