@@ -16,6 +16,7 @@ from course_build.proofreading.strings import (
     string_parts,
     twin_strings,
 )
+from course_build.prose import parse_prose
 from course_build.source import Cell, parse_source
 
 NAME = re.compile(r"\w+")
@@ -91,8 +92,18 @@ def _without(text: str, names: set[str]) -> str:
 def page_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
     """The pieces of a Markdown page; NAME.ru.md is Russian, NAME.md the source language's."""
     marks = [language for language in languages if path.endswith(f".{language}.md")]
-    place = path, None, marks[0] if marks else languages[0], "page"
-    return _joined(markdown_parts(text), place)
+    language = marks[0] if marks else languages[0]
+    pieces = _joined(markdown_parts(text), (path, None, language, "page"))
+    return pieces + _joined(_plain_fences(text), (path, None, language, "code"))
+
+
+def _plain_fences(text: str) -> Iterator[list[Part]]:
+    """The words after the first gap in each line of a fence that is no code: what a tree says."""
+    for token in parse_prose(text):
+        if token.type == "fence" and not token.info and token.map:
+            for line, words in enumerate(token.content.split("\n"), token.map[0] + 2):
+                told = re.split(r"\S {2,}(?=\S)", words, maxsplit=1)[1:]
+                yield [(line, hide(said)) for said in told]
 
 
 def _joined(many: Iterable[list[Part]], place: tuple[str, str | None, str, str]) -> list[Piece]:

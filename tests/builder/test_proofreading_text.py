@@ -183,3 +183,11 @@ def test_tables_of_words_are_read_by_language_and_their_inner_keys_are_not():
 def test_a_page_is_in_the_language_of_its_name_or_in_the_source_language():
     assert page_pieces("README.ru.md", "слово", LANGUAGES)[0].language == "ru"
     assert page_pieces("README.md", "word", LANGUAGES)[0].language == "en"
+
+
+def test_what_a_tree_of_files_says_is_read_and_its_paths_are_not():
+    text = "# Дом\n\n```\n.\n|-- noread/src/  читать это\n`-- Noread       и `нет` это\n```\n\n"
+    text += "```bash\nmake  нечитаемо\n```\n"
+    read = [(piece.text.replace(HOLE, ""), piece.lines[0]) for piece in
+            page_pieces("README.ru.md", text, LANGUAGES)]  # fmt: skip
+    assert read == [("Дом", 1), ("читать это", 5), ("и  это", 6)]
