@@ -187,3 +187,11 @@ def test_every_translation_is_compared_with_the_source():
     units, _ = pair_twins(parse_source("s.py", cells, languages), languages)
     [found] = check_parity(units[0])
     assert "qtz (line 13) has 2; en (from line 1) lacks it" in found.message
+
+
+def test_where_the_structure_may_differ_the_texts_are_compared_as_wholes():
+    en, ru = "One 1.\n\nAnother `x` 2.", "Один 1, другой `x` 2."
+    assert compare(en, ru, "structure: one sentence in Russian") == []
+    assert rules(en, ru.replace("2", "3"), "structure: one sentence in Russian") == [
+        "parity-numbers"
+    ]
