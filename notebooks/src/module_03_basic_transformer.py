@@ -139,10 +139,10 @@ print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
 
 # %% [markdown] lang="en" key="expect-raises-say"
 r"""
-One digit was changed, and the reader refused the text. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready; now to the subject.
+One digit was changed, and the text was refused. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready; now to the subject.
 """
 
-# %% [markdown] lang="ru" key="expect-raises-say" en="a353b4fd"
+# %% [markdown] lang="ru" key="expect-raises-say" en="3a684549"
 r"""
 Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.) Рабочее место готово, переходим к делу.
 """
@@ -1541,12 +1541,12 @@ check_position_contract(sinusoidal_encoding)
 
 # %% [markdown] lang="en" key="position-contract-say"
 r"""
-The one about position 0: it must read 0, 1, 0, 1, and here it reads 0, 0, 1, 1. The diagnosis even knows this bug by name. Our own table keeps all 11 clauses.
+The one about position 0: it must read 0, 1, 0, 1, and here it reads 0, 0, 1, 1. The diagnosis even knows this bug by name. Our own function keeps all 11 clauses.
 """
 
-# %% [markdown] lang="ru" key="position-contract-say" en="b8a9b3d1"
+# %% [markdown] lang="ru" key="position-contract-say" en="dac95fc6"
 r"""
-Пункт о позиции 0: там должно стоять 0, 1, 0, 1, а стоит 0, 0, 1, 1. Диагноз узнаёт эту ошибку даже по имени. Наша таблица выполняет все 11 пунктов.
+Пункт о позиции 0: там должно стоять 0, 1, 0, 1, а стоит 0, 0, 1, 1. Диагноз узнаёт эту ошибку даже по имени. Наша функция выполняет все 11 пунктов.
 """
 
 # %% [markdown] lang="en" key="heads-ask"
@@ -1909,12 +1909,12 @@ check_layer_norm_contract(layer_norm)
 
 # %% [markdown] lang="en" key="layer-norm-contract-say"
 r"""
-Two numbers were enough to refuse it, and the diagnosis names the cause: $d-1$. The course's own function keeps all 15 clauses.
+Two numbers were enough to refuse `unbiased_norm`, and the diagnosis names the cause: $d-1$. The course's own function keeps all 15 clauses.
 """
 
-# %% [markdown] lang="ru" key="layer-norm-contract-say" en="8c802c3e"
+# %% [markdown] lang="ru" key="layer-norm-contract-say" en="eaec6f56"
 r"""
-Чтобы её отвергнуть, хватило двух чисел, и диагноз называет причину: $d-1$. Функция курса выполняет все 15 пунктов.
+Чтобы отвергнуть `unbiased_norm`, хватило двух чисел, и диагноз называет причину: $d-1$. Функция курса выполняет все 15 пунктов.
 """
 
 # %% [markdown] lang="en" key="ffn-ask"
