@@ -71,6 +71,8 @@ MARKS = {
              "put a no-break space before it and a space after it"),
         Mark("dash", rf"(?<=[\w»){HOLE}]),?\s[-–]\s(?=[«а-яё])", "a hyphen or a short dash",
              "write — with a no-break space before it", RUNNING),
+        Mark("dash", r"(?<=[а-яё]{2})\s[-–]\s(?=[а-яё]{2})", "a hyphen or a short dash",
+             "write — with a no-break space before it", ("string", "table")),
         Mark("dash", r"(?<![\w.,-])\d+-\d+(?![\w-])", "a hyphen in a range of numbers",
              "write –"),
         Mark("number", r"(?<![\d.])(?<![A-Za-z] )\d+\.\d+(?!\d|\.\d)", "a decimal point",

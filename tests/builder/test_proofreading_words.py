@@ -92,3 +92,10 @@ def test_a_sentence_that_stands_in_both_code_twins_is_left_over(repo):
     assert "a sentence as in the en twin: The grid shows" in found
     repo.source(code_twins("figure", "show('left', name='chain')", "show('слева', name='chain')"))
     assert repo.run("proofread").err == ""
+
+
+def test_a_hyphen_for_a_dash_is_found_in_strings_but_no_minus(repo):
+    repo.source(code_twins("strings", "f('good')", "f('внимание - это поиск')"))
+    assert rules(repo.run("proofread").err) == ["dash"]
+    repo.source(code_twins("strings", "f('good')", "f('оценка a - b и 3 - 2')"))
+    assert repo.run("proofread").err == ""
