@@ -74,7 +74,7 @@ ATTENTION_FACTS = {
     },
     "hidden_weight": {
         "en": "{count} of {hidden} hidden keys have a weight; the largest is {most:.4g}",
-        "ru": "закрытых ключей с ненулевым весом: {count} из {hidden}; наибольший — {most:.4g}",
+        "ru": "закрытых ключей с ненулевым весом: {count} из {hidden}; наибольший — {most:.4g}",
     },
     "low_visible": {
         "en": "; the visible scores lie at {low:.2g}, and only -inf is sure to lie below them",
