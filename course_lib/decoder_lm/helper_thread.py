@@ -1,6 +1,7 @@
 """Work for several threads at once: NumPy lets go of Python's lock while it computes."""
 
 import os
+import queue
 import select
 import threading
 import time
@@ -47,14 +48,18 @@ class Crew:
 
 
 class _Board:
-    """What the threads of a crew see of each other; job[0] counts the jobs, None ends them."""
+    """What the threads of a crew see of each other; job[0] counts the jobs, None ends them.
+
+    An alarm is a queue in C. An Event is locked by Python code: one interrupt in the middle of
+    `set` leaves it locked, and the next `set` waits for ever.
+    """
 
     def __init__(self, parts: int) -> None:
         self.job: tuple = (0, None, ())
         self.finished = [0] * parts  # the number of the last job of each part
         self.failures: list[BaseException | None] = [None] * parts
         self.asleep = [False] * parts
-        self.alarms = [threading.Event() for _ in range(parts)]
+        self.alarms = [queue.SimpleQueue() for _ in range(parts)]
 
 
 def _start_crew(crew: "Crew") -> None:
@@ -89,8 +94,7 @@ def _await_job(board: Any, part: int) -> None:
         return
     board.asleep[part] = True  # said before looking again: a new job sees it, or is seen
     while board.job[0] == board.finished[part]:
-        board.alarms[part].wait()
-        board.alarms[part].clear()
+        board.alarms[part].get()
     board.asleep[part] = False
 
 
@@ -125,10 +129,10 @@ def _look_out(happened: Callable[[], bool]) -> bool:
 def _wake_crew(board: Any) -> None:
     for asleep, alarm in zip(board.asleep, board.alarms, strict=True):
         if asleep:
-            alarm.set()
+            alarm.put(None)
 
 
 def _dismiss_crew(board: Any) -> None:
     board.job = (None, None, ())
     for alarm in board.alarms:
-        alarm.set()
+        alarm.put(None)
