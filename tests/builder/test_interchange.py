@@ -390,10 +390,10 @@ def test_a_file_that_cannot_be_written_is_imported(draft, monkeypatch):
     before = po_file(draft).read_bytes()
     write = importing.write_files
 
-    def refuse(root, files):
+    def refuse(root, files, **how):
         if any(path.endswith(".po") for path in files):
             raise CourseError([])
-        write(root, files)
+        write(root, files, **how)
 
     monkeypatch.setattr(importing, "write_files", refuse)
     assert put_back(draft).code == 0
