@@ -4,7 +4,10 @@ import os
 
 import pytest
 
-from course_build import run
+from course_build.run.cli import run_course
+from course_build.run.jobs import find_course
+from course_build.run.outcome import Outcome
+from course_build.run.reports import table
 
 # One thread, before torch is imported: sums then have one order, and busy cores stay usable.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -13,12 +16,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 @pytest.fixture(scope="session")
 def executed(request):
     """All notebooks of both editions, run as `make run` runs them: {(edition, language, name)}."""
-    outcomes = run.run_course(run.find_course())
+    outcomes = run_course(find_course())
     request.config.stash[OUTCOMES] = outcomes
     return {(o.job.edition, o.job.language, o.job.name): o for o in outcomes}
 
 
-OUTCOMES = pytest.StashKey[list[run.Outcome]]()
+OUTCOMES = pytest.StashKey[list[Outcome]]()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -36,7 +39,7 @@ def pytest_runtest_call(item):
     """Let the report of a test carry the table of the notebooks, also from another process."""
     outcomes = item.config.stash.get(OUTCOMES, [])
     if outcomes and "executed" in item.fixturenames:
-        item.user_properties.append(("notebooks", run.table(outcomes)))
+        item.user_properties.append(("notebooks", table(outcomes)))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -54,6 +57,6 @@ def pytest_terminal_summary(terminalreporter):
         for contract, *pairs in scores:
             cells = "".join(f"{some}/{of}".rjust(12) for some, of in pairs)
             terminalreporter.line(contract.ljust(18) + cells)
-    for table in {value for name, value in told if name == "notebooks"}:
+    for shown in {value for name, value in told if name == "notebooks"}:
         terminalreporter.section("notebooks")
-        terminalreporter.line(table)
+        terminalreporter.line(shown)

@@ -10,14 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from course_build import run
+from course_build.run.jobs import ROOT
 from course_build.settings import SETTINGS_FILE, parse_settings
 from tests.browser import NARROW, ONE_OF_EACH, WIDE, opened_browser, opened_page
 
 pytestmark = pytest.mark.notebooks
 
-SETTINGS = parse_settings((run.ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
-FOLDERS = [run.ROOT / "notebooks" / language for language in SETTINGS.languages]
+SETTINGS = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+FOLDERS = [ROOT / "notebooks" / language for language in SETTINGS.languages]
 PAGES = [
     "index.html",
     *(
@@ -42,9 +42,9 @@ UNDECIDED = {  # rule: why axe cannot decide, and why that is no harm
 def site(executed):
     """The pages, built from the notebooks that were executed for all tests."""
     command = [sys.executable, "-m", "course_build.site"]
-    done = subprocess.run(command, cwd=run.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return run.ROOT / "build" / "site"
+    return ROOT / "build" / "site"
 
 
 @pytest.fixture(scope="module")

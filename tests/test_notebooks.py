@@ -6,12 +6,16 @@ import statistics
 
 import pytest
 
-from course_build import cli, figures, run
+from course_build import cli, figures
+from course_build.run.jobs import EDITIONS, ROOT, find_jobs
+from course_build.run.outcome import Plan
+from course_build.run.pool import run_jobs
+from course_build.run.reports import describe
 from course_build.settings import SETTINGS_FILE, parse_settings
 
-LEARNER = sorted(run.ROOT.glob("notebooks/*/*.ipynb"))
+LEARNER = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 NAMES = [(path.parent.name, path.stem) for path in LEARNER]
-EVERY = [(edition, *name) for edition in run.EDITIONS for name in NAMES]
+EVERY = [(edition, *name) for edition in EDITIONS for name in NAMES]
 
 each_notebook = pytest.mark.parametrize(("language", "name"), NAMES)
 each_run = pytest.mark.parametrize(("edition", "language", "name"), EVERY)
@@ -22,7 +26,7 @@ def load(path):
 
 
 def learner(language, name):
-    return load(run.ROOT / "notebooks" / language / f"{name}.ipynb")
+    return load(ROOT / "notebooks" / language / f"{name}.ipynb")
 
 
 def tags(cell):
@@ -46,16 +50,16 @@ def outputs(notebook):
 
 def test_there_are_notebooks_in_every_language():
     languages = {language for language, _ in NAMES}
-    settings = parse_settings((run.ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
     assert languages == set(settings.languages)
     assert {name for _, name in NAMES} == {
-        path.stem for path in run.ROOT.glob("notebooks/src/*.py")
+        path.stem for path in ROOT.glob("notebooks/src/*.py")
     }
     assert len(NAMES) == len(languages) * len({name for _, name in NAMES})
 
 
 def test_the_committed_notebooks_are_what_the_sources_render_to(capfd):
-    assert cli.main(["--check"], run.ROOT) == 0, capfd.readouterr().err
+    assert cli.main(["--check"], ROOT) == 0, capfd.readouterr().err
 
 
 @each_notebook
@@ -87,7 +91,7 @@ def test_a_notebook_has_the_cells_of_its_twins(language, name):
 @each_run
 def test_a_notebook_runs_alone_from_top_to_bottom(executed, edition, language, name):
     outcome = executed[edition, language, name]
-    assert outcome.status == "passed", run.describe(outcome)
+    assert outcome.status == "passed", describe(outcome)
 
 
 @pytest.mark.notebooks
@@ -140,9 +144,9 @@ def test_each_exercise_is_open_for_the_learner_and_solved_in_the_solved_edition(
 
 @pytest.mark.notebooks
 def test_another_seed_can_be_passed_from_outside(tmp_path):
-    jobs = run.find_jobs({"learner": run.ROOT / "notebooks"}, tmp_path, ["en"], [])
-    for outcome in run.run_jobs(jobs, run.Plan({"seed": 7})):
-        assert outcome.status == "passed", run.describe(outcome)
+    jobs = find_jobs({"learner": ROOT / "notebooks"}, tmp_path, ["en"], [])
+    for outcome in run_jobs(jobs, Plan({"seed": 7})):
+        assert outcome.status == "passed", describe(outcome)
         cells = load(outcome.job.executed)["cells"]
         [injected] = [cell for cell in cells if "injected-parameters" in tags(cell)]
         assert "seed = 7" in "".join(injected["source"])

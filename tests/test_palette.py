@@ -6,7 +6,7 @@ import re
 import pytest
 from matplotlib.colors import to_rgb
 
-from course_build import run
+from course_build.run.jobs import ROOT
 from course_lib.plots.card import PALETTE, SERIES_LOOKS
 
 WORDS = {"ink", "muted"}
@@ -16,7 +16,7 @@ TEXT, GRAPHICS = 4.5, 3.0  # WCAG 2.1, 1.4.3 and 1.4.11
 STEP = 1.3  # between the greys of two series; they differ in dash and marker besides
 CELLS = re.compile(r"fill: (#[0-9a-f]{6}); stroke: #(?:ffffff|d8dee9)")  # a number stands in each
 
-FIGURES = sorted(run.ROOT.glob("figures/*/*.svg"))
+FIGURES = sorted(ROOT.glob("figures/*/*.svg"))
 
 
 def luminance(colour):

@@ -13,11 +13,17 @@ import nbformat
 import psutil
 import pytest
 
-from course_build import run, run_one
 from course_build.findings import CourseError, Finding
-from course_build.offline import is_loopback, refusal
+from course_build.run import cli, environment, jobs
+from course_build.run.guard import is_loopback, refusal
+from course_build.run.jobs import EDITIONS, ROOT, find_jobs
+from course_build.run.one import end_family, run_job
+from course_build.run.outcome import Job, Limits, Plan, exit_code
+from course_build.run.pool import run_jobs
+from course_build.run.reports import describe, report, table
+from course_build.run.verdict import plain
 
-LIMITS = run.Limits(start=60, cell=60, wall=90, grace=10)
+LIMITS = Limits(start=60, cell=60, wall=90, grace=10)
 
 CASES = {
     "passes": ["print('hello')", "1 + 1"],
@@ -74,7 +80,7 @@ def write_notebook(path, sources, *, tags=None, kernel="python3"):
 
 def make_job(folder, name, sources, *, edition="learner", **kwargs):
     path = write_notebook(folder / "in" / "en" / f"{name}.ipynb", sources, **kwargs)
-    return run.Job(path, edition, "en", folder / "out" / f"{name}.ipynb")
+    return Job(path, edition, "en", folder / "out" / f"{name}.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -82,20 +88,20 @@ def outcomes(tmp_path_factory):
     """All cases in one run of two workers: each kernel costs a second, so each starts once."""
     folder = tmp_path_factory.mktemp("run тест")
     os.environ["SECRET_OF_THE_PARENT"] = "1"
-    jobs = [
+    chosen = [
         make_job(folder, name, sources) for name, sources in CASES.items() if name != "parameters"
     ]
-    jobs.append(make_job(folder, "no_kernel", ["1"], kernel="no-such-kernel"))
-    jobs.append(make_job(folder, "stub", ["print('○ fake')"], tags=["exercise-check"]))
+    chosen.append(make_job(folder, "no_kernel", ["1"], kernel="no-such-kernel"))
+    chosen.append(make_job(folder, "stub", ["print('○ fake')"], tags=["exercise-check"]))
     shown = "class Report:\n    def __repr__(self): return '{}'\nReport()"
     for mark in "○✓":
-        for edition in run.EDITIONS:
+        for edition in EDITIONS:
             name = f"{edition}{mark}"
             source = [shown.format(mark)]
-            jobs.append(make_job(folder, name, source, edition=edition, tags=["exercise-check"]))
+            chosen.append(make_job(folder, name, source, edition=edition, tags=["exercise-check"]))
     try:
-        done = run.run_jobs(jobs, run.Plan(limits=LIMITS))
-        assert [outcome.job for outcome in done] == jobs  # told in order, whoever ended first
+        done = run_jobs(chosen, Plan(limits=LIMITS))
+        assert [outcome.job for outcome in done] == chosen  # told in order, whoever ended first
         return {outcome.job.name: outcome for outcome in done}
     finally:
         del os.environ["SECRET_OF_THE_PARENT"]
@@ -106,7 +112,7 @@ def outcomes(tmp_path_factory):
 )
 @pytest.mark.notebooks
 def test_an_honest_notebook_passes(outcomes, name):
-    assert outcomes[name].status == "passed", run.describe(outcomes[name])
+    assert outcomes[name].status == "passed", describe(outcomes[name])
 
 
 @pytest.mark.notebooks
@@ -125,7 +131,7 @@ def test_a_failing_cell_is_named_by_number_key_line_and_error_without_colours(ou
     assert (failure.cell, failure.cells, failure.key) == (2, 2, "cell-1")
     assert failure.reason == "NameError: name 'undefined_name' is not defined"
     assert ">    3 | z = undefined_name" in failure.source
-    text = run.describe(outcome)
+    text = describe(outcome)
     assert "fails (learner, en): failed" in text
     assert "cell 2 of 2, key cell-1: NameError" in text
     assert "\x1b" not in text
@@ -203,16 +209,16 @@ def test_an_exercise_check_must_return_its_report_not_print_it(outcomes):
 def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_path):
     sources = CASES["parameters"]
     job = make_job(tmp_path, "parameters", sources, tags=["parameters"])
-    given = run.Plan({"steps": 5}, LIMITS)
-    assert run.run_jobs([job], given)[0].status == "passed"
-    unknown = run.run_jobs([job], run.Plan({"stpes": 5}, LIMITS))[0]
+    given = Plan({"steps": 5}, LIMITS)
+    assert run_jobs([job], given)[0].status == "passed"
+    unknown = run_jobs([job], Plan({"stpes": 5}, LIMITS))[0]
     assert unknown.failure.reason == "no parameter named stpes; the notebook has: steps"
 
 
 @pytest.mark.notebooks
 def test_a_cell_over_its_limit_fails_at_that_cell(tmp_path):
     job = make_job(tmp_path, "loops", ["1", "while True: pass"])
-    outcome = run.run_jobs([job], run.Plan(limits=run.Limits(cell=2, wall=60)))[0]
+    outcome = run_jobs([job], Plan(limits=Limits(cell=2, wall=60)))[0]
     assert outcome.failure.key == "cell-1"
     assert "longer than its limit of 2 s" in outcome.failure.reason
 
@@ -228,7 +234,7 @@ def test_a_notebook_over_the_wall_limit_is_ended_with_all_its_processes(tmp_path
     sources = [f"import subprocess, sys\nsubprocess.Popen({child})", "while True: pass"]
     job = make_job(tmp_path, "wall", sources)
     begun = time.monotonic()
-    outcome = run.run_jobs([job], run.Plan(limits=run.Limits(cell=60, wall=4)))[0]
+    outcome = run_jobs([job], Plan(limits=Limits(cell=60, wall=4)))[0]
     assert time.monotonic() - begun < 20
     assert "longer than its limit of 4 s" in outcome.failure.reason
     assert outcome.failure.key == "cell-1"
@@ -242,7 +248,7 @@ def test_a_worker_deaf_to_its_end_is_killed(tmp_path):
     worker = subprocess.Popen(code, stdout=subprocess.PIPE, start_new_session=True)
     with worker.stdout as out:
         out.readline()
-    run.end_family(worker, grace=0.3)
+    end_family(worker, grace=0.3)
     assert worker.returncode == -signal.SIGKILL
 
 
@@ -250,18 +256,18 @@ def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch):
     job = make_job(tmp_path, "broken", ["1"])
     job.executed.parent.mkdir()
     job.executed.write_text("of an earlier run", encoding="utf-8")
-    monkeypatch.setattr(run, "FORBIDDEN", ("not.a.module",))  # the probe itself fails
-    outcome = run.run_job(job, run.Plan(limits=LIMITS), threading.Event())
+    monkeypatch.setattr(environment, "FORBIDDEN", ("not.a.module",))  # the probe itself fails
+    outcome = run_job(job, Plan(limits=LIMITS), threading.Event())
     assert outcome.status == "broken"
     assert "died before it could report" in outcome.failure.reason
     assert not job.executed.exists()
-    assert run.exit_code([outcome]) == 2
+    assert exit_code([outcome]) == 2
 
 
 def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
     job = make_job(tmp_path, "leak", ["1"])
-    monkeypatch.setattr(run, "FORBIDDEN", ("json", "course_lib"))
-    outcome = run.run_job(job, run.Plan(limits=LIMITS), threading.Event())
+    monkeypatch.setattr(environment, "FORBIDDEN", ("json", "course_lib"))
+    outcome = run_job(job, Plan(limits=LIMITS), threading.Event())
     assert outcome.failure.reason.startswith("json can be imported in the kernel")
 
 
@@ -276,14 +282,16 @@ def test_ctrl_c_ends_the_workers_and_leaves_no_process(tmp_path):
         ],
     )
     code = (
-        "import signal, sys; from pathlib import Path; from course_build import run\n"
+        "import signal, sys; from pathlib import Path\n"
+        "from course_build.run.jobs import find_jobs\n"
+        "from course_build.run.pool import run_jobs\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job of `&` ignores it
-        f"jobs = run.find_jobs({{'learner': Path({str(tmp_path / 'in')!r})}},"
+        f"jobs = find_jobs({{'learner': Path({str(tmp_path / 'in')!r})}},"
         f" Path({str(tmp_path / 'out')!r}), [], [])\n"
-        "try: run.run_jobs(jobs)\n"
+        "try: run_jobs(jobs)\n"
         "except KeyboardInterrupt: sys.exit(130)\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], cwd=run.ROOT)
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
     while not sleepers(marker):
         assert parent.poll() is None
         time.sleep(0.1)
@@ -299,8 +307,8 @@ def test_jobs_are_selected_by_language_and_module(tmp_path):
     sources = {"learner": tmp_path / "nb"}
 
     def found(languages, modules):
-        jobs = run.find_jobs(sources, tmp_path / "out", languages, modules)
-        return [(job.language, job.name) for job in jobs]
+        listed = find_jobs(sources, tmp_path / "out", languages, modules)
+        return [(job.language, job.name) for job in listed]
 
     assert len(found([], [])) == 4
     assert found(["ru"], ["3"]) == [("ru", "module_03_a")]
@@ -322,14 +330,14 @@ def test_jobs_are_selected_by_language_and_module(tmp_path):
 def test_a_choice_that_is_not_there_is_told_what_is(argv, told, tmp_path, monkeypatch, capsys):
     for name in ("en/module_03_a", "ru/module_03_a", "en/intro"):
         write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", ["1"])
-    monkeypatch.setattr(run, "ROOT", tmp_path)
-    assert run.main(["--edition", "learner", *argv]) == 2
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    assert cli.main(["--edition", "learner", *argv]) == 2
     assert capsys.readouterr().err.startswith(told)
 
 
 def test_nothing_to_run_is_an_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run, "ROOT", tmp_path)
-    assert run.main(["--edition", "learner"]) == 2
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    assert cli.main(["--edition", "learner"]) == 2
     assert "make notebooks" in capsys.readouterr().err
 
 
@@ -338,17 +346,17 @@ def test_sources_that_do_not_build_stop_the_run(monkeypatch, capsys):
     def broken():
         raise CourseError([Finding("notebooks/src/a.py", 7, "key", "rule", "what", "how")])
 
-    monkeypatch.setattr(run, "render_solved", broken)
-    assert run.main([]) == 2
+    monkeypatch.setattr(jobs, "render_solved", broken)
+    assert cli.main([]) == 2
     assert "notebooks/src/a.py:7" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_stops_the_run(monkeypatch, tmp_path, capsys):
     write_notebook(tmp_path / "nb" / "en" / "module_03_a.ipynb", ["1"])
     (tmp_path / "executed").write_text("a file where the folder should be", encoding="utf-8")
-    jobs = run.find_jobs({"learner": tmp_path / "nb"}, tmp_path / "executed", [], [])
-    monkeypatch.setattr(run, "find_course", lambda *_: jobs)
-    assert run.main([]) == 2
+    found = find_jobs({"learner": tmp_path / "nb"}, tmp_path / "executed", [], [])
+    monkeypatch.setattr(cli, "find_course", lambda *_: found)
+    assert cli.main([]) == 2
     assert "executed" in capsys.readouterr().err
 
 
@@ -356,8 +364,8 @@ def test_a_folder_without_permission_is_named_with_the_way_to_mend_it(monkeypatc
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied", "/course/build")
 
-    monkeypatch.setattr(run, "find_course", refuse)
-    assert run.main([]) == 2
+    monkeypatch.setattr(cli, "find_course", refuse)
+    assert cli.main([]) == 2
     told = capsys.readouterr().err
     assert told.startswith("cannot write build in the folder /course (Permission denied): make")
 
@@ -365,14 +373,14 @@ def test_a_folder_without_permission_is_named_with_the_way_to_mend_it(monkeypatc
 @pytest.mark.notebooks
 def test_the_table_and_report_name_every_notebook(outcomes):
     every = list(outcomes.values())
-    lines = run.table(every).splitlines()
+    lines = table(every).splitlines()
     assert lines[0].split() == ["notebook", "edition", "lang", "seconds", "peak", "MB", "status"]
     assert len(lines) == len(every) + 1
-    rows = json.loads(json.dumps(run.report(every)))["notebooks"]
+    rows = json.loads(json.dumps(report(every)))["notebooks"]
     assert {row["notebook"] for row in rows} == set(outcomes)
-    assert run.exit_code(every) == 1
-    assert run.exit_code([outcomes["passes"]]) == 0
-    assert run.exit_code([]) == 2
+    assert exit_code(every) == 1
+    assert exit_code([outcomes["passes"]]) == 0
+    assert exit_code([]) == 2
 
 
 @pytest.mark.parametrize(
@@ -414,6 +422,6 @@ def test_what_reaches_out_is_refused(event, args, target):
 
 
 def test_a_long_error_is_cut_to_a_screen_and_coloured_text_made_plain():
-    text = run_one.plain("\x1b[31mred\x1b[0m\n" + "line\n" * 100)
+    text = plain("\x1b[31mred\x1b[0m\n" + "line\n" * 100)
     assert text.startswith("red\nline")
     assert text.endswith("... 61 more lines")

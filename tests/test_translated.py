@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from course_build import run
 from course_build.build import read_units
 from course_build.code import comments, parse_code
 from course_build.files import read_files
 from course_build.language import select_comments
+from course_build.run.jobs import EDITIONS, ROOT
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.source import parse_source
 from course_build.untranslated import (
@@ -20,10 +20,10 @@ from course_build.untranslated import (
 )
 from course_lib.machine import describe_machine
 
-SETTINGS = parse_settings((run.ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+SETTINGS = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
 SCRIPTS = {code: foreign_script(code, SETTINGS.languages[0]) for code in SETTINGS.complete}
 TRANSLATIONS = [code for code, script in SCRIPTS.items() if script]
-MODULES = sorted(path.stem for path in run.ROOT.glob("notebooks/src/module_*.py"))
+MODULES = sorted(path.stem for path in ROOT.glob("notebooks/src/module_*.py"))
 
 each_translation = pytest.mark.parametrize("language", TRANSLATIONS)
 each_module = pytest.mark.parametrize("name", MODULES)
@@ -42,7 +42,7 @@ def test_there_is_a_translation_to_look_through():
 @pytest.mark.notebooks
 @each_translation
 @each_module
-@pytest.mark.parametrize("edition", run.EDITIONS)
+@pytest.mark.parametrize("edition", EDITIONS)
 def test_outputs_hold_no_word_of_the_source_language(executed, edition, language, name):
     path = executed[edition, language, name].job.executed
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def test_outputs_hold_no_word_of_the_source_language(executed, edition, language
 @each_module
 def test_comments_in_the_notebooks_own_code_are_translated(language, name):
     """Code that is embedded keeps the library's comments."""
-    data = read_files(run.ROOT).sources[f"notebooks/src/{name}.py"].decode()
+    data = read_files(ROOT).sources[f"notebooks/src/{name}.py"].decode()
     units = read_units(parse_source(name, data, SETTINGS.languages), SETTINGS)
     cells = [unit.in_language(language) for unit in units if unit.first.kind == "code"]
     names = listed_names() | names_in(parse_code(cell.text) for cell in cells)

@@ -1,0 +1,1 @@
+"""Rendered notebooks in, executed notebooks and a report out."""

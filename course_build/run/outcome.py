@@ -1,0 +1,72 @@
+"""What a run is asked for and what it answers: plain values."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to run and where its executed copy goes."""
+
+    notebook: Path
+    edition: str
+    language: str
+    executed: Path
+
+    @property
+    def name(self) -> str:
+        return self.notebook.stem
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that a notebook may take: to start its kernel, for one cell, from first to last."""
+
+    start: int = 120
+    cell: int = 180
+    wall: int = 300
+    grace: int = 10  # to save the partial copy once the wall limit is over
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is the same for all notebooks of a run."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    limits: Limits = Limits()
+    workers: int = 2
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a notebook: the place (cell number among all cells, key) and the words."""
+
+    reason: str
+    cell: int | None = None
+    cells: int | None = None
+    key: str | None = None
+    source: str = ""
+
+    def __str__(self) -> str:
+        place = "" if self.cell is None else f"cell {self.cell} of {self.cells}, key {self.key}: "
+        return "\n".join(part for part in (place + self.reason, self.source) if part)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run went. `status` is passed, failed (the notebook) or broken (the worker)."""
+
+    job: Job
+    status: str
+    seconds: float
+    peak_mb: int | None = None
+    failure: Failure | None = None
+
+
+def exit_code(outcomes: list[Outcome]) -> int:
+    """Give 0 when all passed, 1 when a notebook failed, 2 when nothing ran or a worker broke."""
+    statuses = {outcome.status for outcome in outcomes}
+    if not outcomes or "broken" in statuses:
+        return 2
+    return 1 if "failed" in statuses else 0
