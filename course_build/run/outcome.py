@@ -21,12 +21,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a notebook may take: to start its kernel, for one cell, from first to last."""
+    """What one notebook may take: seconds, and MB (10^6 bytes) and processes of its kernel."""
 
-    start: int = 120
+    start: int = 120  # to start its kernel
     cell: int = 180
-    wall: int = 300
+    wall: int = 300  # from first to last
     grace: int = 10  # to save the partial copy once the wall limit is over
+    memory_mb: int = 3000  # the kernel and all that it starts; two fit into a runner of 7 GB
+    processes: int = 64
+    file_mb: int = 1000  # any one file that it writes
+    output_mb: int = 50  # all that its cells print and show
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Plan:
     parameters: dict[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()
     workers: int = 2
+    kernels: str = "forked"  # from a preloaded process, or "plain": a fresh interpreter each
+    locale: str = "C.UTF-8"  # LC_ALL of the kernels
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,9 @@ class Outcome:
     seconds: float
     peak_mb: int | None = None
     failure: Failure | None = None
+    cells: dict[str, float] = field(default_factory=dict)  # seconds of each code cell, by its id
+    kernel: str = ""  # forked, plain or jupyter (its own way, without limits: not on Linux)
+    network: str = ""  # what kept the network away: a namespace, or the guard in Python alone
 
 
 def exit_code(outcomes: list[Outcome]) -> int:
