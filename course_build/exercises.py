@@ -1,6 +1,7 @@
 """Exercises: stub, check, hints and solution, complete, in order, and nothing given away."""
 
 import ast
+import functools
 from collections.abc import Iterator, Sequence
 
 from course_build.code import names_bound, names_defined, parse_code
@@ -130,6 +131,7 @@ def _telling_parts(text: str) -> Iterator[str]:
                 yield _bare_lines("\n".join(lines[body[0].lineno - 1 : body[-1].end_lineno]))
 
 
+@functools.cache
 def _bare_lines(text: str) -> str:
     """The lines without indent, comments and blank lines, fenced by newlines."""
     stripped = (line.strip() for line in text.split("\n"))

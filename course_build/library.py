@@ -3,20 +3,23 @@
 How a file is read into these values is in reading.py.
 """
 
+import ast
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from course_build.imports import Import
+from course_build.names import names_needed, names_needed_at_once
 
 PACKAGE = "course_lib"
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One definition as its exact source lines, with the names it needs to work.
+    """One definition as its exact source lines, and as the statement that Python sees there.
 
-    `at_once` are those of its needs that must exist when it is defined, not only when called.
+    `imports` are the third-party imports of its whole module.
     """
 
     module: str
@@ -24,10 +27,23 @@ class Definition:
     path: str
     line: int
     text: str
-    needs: frozenset[str]
-    at_once: frozenset[str]
     is_value: bool
     localized: tuple[int, int] | None
+    node: ast.stmt = field(compare=False, repr=False)
+    imports: Mapping[str, tuple[Import, ...]] = field(compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash((self.module, self.name))
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """The outer names without which it does not work."""
+        return names_needed(self.text, self.node) - {self.name}
+
+    @cached_property
+    def at_once(self) -> frozenset[str]:
+        """Those of its needs that must exist when it is defined, not only when it is called."""
+        return names_needed_at_once(self.node) - {self.name}
 
     @property
     def place(self) -> tuple[str, int]:

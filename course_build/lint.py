@@ -3,20 +3,16 @@
 import ast
 from collections.abc import Iterator, Sequence
 
-from pyflakes import checker, messages
-
-from course_build.code import without_commands
+from course_build.code import parse_code, without_commands
 from course_build.findings import Finding
-from course_build.library import PACKAGE
 from course_build.notebook import NotebookCell
+from course_build.outline import imports_package, outline, undefined_names
 from course_build.prose import count_words
 
 MOST_CODE_LINES = 40
 MOST_CODE_CELLS = 3
 MOST_WORDS = 90
-KERNEL_NAMES = ("display", "get_ipython")
 Fault = tuple[int, tuple[str, str, str]]  # line of the program; rule, message, mend
-UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal)
 
 
 def lint(cells: Sequence[NotebookCell]) -> list[Finding]:
@@ -26,6 +22,8 @@ def lint(cells: Sequence[NotebookCell]) -> list[Finding]:
 
 def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
     """What would not run: all code cells are looked at as one program."""
+    if _is_faultless(cells):
+        return []
     written = [(cell, line) for cell in cells if cell.kind == "code" for line in cell.lines]
     sources = [without_commands(cell.source) for cell in cells if cell.kind == "code"]
     tree = ast.parse("\n".join(sources))
@@ -37,19 +35,38 @@ def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
     return findings
 
 
+def _is_faultless(cells: Sequence[NotebookCell]) -> bool:
+    """Is the program without fault as far as the outlines of library definitions show?
+
+    Where they do not show it, the whole program is looked at, line by line.
+    """
+    program: list[ast.stmt] = []
+    for cell in cells:
+        if cell.definitions:
+            outlines = [outline(definition) for definition in cell.definitions]
+            if None in outlines:
+                return False
+            program += [statement for statements in outlines for statement in statements]
+        elif cell.kind == "code":
+            tree = parse_code(cell.source)
+            if any(map(imports_package, ast.walk(tree))):
+                return False
+            program += tree.body
+    return not undefined_names(ast.Module(program, []))
+
+
 def _undefined_names(tree: ast.Module) -> Iterator[Fault]:
     """Names that no cell above (or, inside functions, anywhere) defines; annotations included."""
     mend = "define it in a cell above, import it, or embed it from the library"
-    for message in checker.Checker(tree, builtins=set(KERNEL_NAMES)).messages:
-        if isinstance(message, UNDEFINED):
-            yield message.lineno, ("undefined-name", message.message % message.message_args, mend)
+    for message in undefined_names(tree):
+        yield message.lineno, ("undefined-name", message.message % message.message_args, mend)
 
 
 def _leftover_imports(tree: ast.Module) -> Iterator[Fault]:
     """A notebook stands alone: nothing of the library may still be imported."""
     mend = "import from it at the top level of an embed cell only"
     for node in ast.walk(tree):
-        if _imports_package(node):
+        if imports_package(node):
             yield node.lineno, ("leftover-import", f"{ast.unparse(node)} is left over", mend)
 
 
@@ -100,22 +117,3 @@ def code_without_prose(cells: Sequence[NotebookCell]) -> list[Finding]:
 def is_visible_code(cell: NotebookCell) -> bool:
     """Is this code that the learner sees without unfolding?"""
     return cell.kind == "code" and not cell.folded
-
-
-def _imports_package(node: ast.AST) -> bool:
-    """Is this an import of the library, in whatever disguise? A relative one has no other sense."""
-    if isinstance(node, ast.Import):
-        return any(_is_ours(alias.name) for alias in node.names)
-    if isinstance(node, ast.ImportFrom):
-        return node.level > 0 or _is_ours(node.module)
-    if isinstance(node, ast.Call) and node.args:
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        value = getattr(node.args[0], "value", None)
-        return (
-            name in ("import_module", "__import__") and isinstance(value, str) and _is_ours(value)
-        )
-    return False
-
-
-def _is_ours(module: str) -> bool:
-    return module.split(".")[0] == PACKAGE

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from course_build.chrome import name_some, say
 from course_build.code import names_defined
@@ -32,7 +33,10 @@ class Line:
 
 @dataclass(frozen=True)
 class NotebookCell:
-    """One cell of one notebook, and the source cell that it comes from."""
+    """One cell of one notebook, and the source cell that it comes from.
+
+    A cell that is made of library definitions names them: then it holds nothing else.
+    """
 
     id: str
     kind: str
@@ -40,8 +44,9 @@ class NotebookCell:
     origin: Cell
     tags: tuple[str, ...] = ()
     folded: bool = False
+    definitions: tuple[Definition, ...] = ()
 
-    @property
+    @cached_property
     def source(self) -> str:
         return "\n".join(line.text for line in self.lines)
 
@@ -116,12 +121,14 @@ def solve(
 def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCell]:
     """An embed cell, and before it the folded cell of what it needs, if it needs anything."""
     shown = _cell(cell, _definition_lines(embedded.definitions, language))
+    shown = replace(shown, definitions=embedded.definitions)
     if cell.role == "folded":
         return [_fold(shown, language, "machinery", embedded.names)]
     if not embedded.machinery:
         return [shown]
     lines = tuple(_definition_lines(embedded.machinery, language))
-    machinery = NotebookCell(cell.key + MACHINERY, "code", lines, cell)
+    name = cell.key + MACHINERY
+    machinery = NotebookCell(name, "code", lines, cell, definitions=embedded.machinery)
     return [_fold(machinery, language, "machinery", embedded.names), shown]
 
 

@@ -10,7 +10,6 @@ from course_build.decode import decode
 from course_build.findings import CourseError, Finding, stop_if_broken
 from course_build.imports import Import, imports_in
 from course_build.library import PACKAGE, Definition, LibraryModule
-from course_build.names import names_needed, names_needed_at_once
 
 LOCALIZED = "# localized"
 DYNAMIC = ("globals", "eval", "exec", "__import__")
@@ -97,8 +96,8 @@ class _Reader:
         self.bind(node, name, f"the definition at line {first}")
         self.definitions[name] = Definition(
             module=self.name, name=name, path=self.path, line=first, text=text,
-            needs=names_needed(text, node) - {name}, at_once=names_needed_at_once(node) - {name},
             is_value=not isinstance(node, NAMED), localized=self.localized_span(node, text),
+            node=node, imports=self.imports,
         )  # fmt: skip
 
     def localized_span(self, node: ast.stmt, text: str) -> tuple[int, int] | None:
