@@ -6,6 +6,7 @@ import io
 import re
 import symtable
 import tokenize
+import unicodedata
 
 COMMAND = re.compile(r"^([ \t]*)[%!].*", re.MULTILINE)
 
@@ -32,14 +33,22 @@ def ast_of(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def comments(text: str) -> list[tuple[int, int, str]]:
+def as_read(text: str) -> str:
+    """The text with its names spelt as Python compares them: fullwidth letters are letters."""
+    return unicodedata.normalize("NFKC", text)
+
+
+@functools.cache
+def comments(text: str) -> tuple[tuple[int, int, str], ...]:
     """Every comment as (line from 1, column, text); never what only looks like one in a string."""
+    if "#" not in text:
+        return ()
     reader = io.StringIO(without_commands(text) + "\n").readline
-    return [
+    return tuple(
         (*token.start, token.string)
         for token in tokenize.generate_tokens(reader)
         if token.type == tokenize.COMMENT
-    ]
+    )
 
 
 def names_bound(text: str) -> set[str]:
@@ -47,7 +56,7 @@ def names_bound(text: str) -> set[str]:
     code = without_commands(text)
     symbols = symtable.symtable(code, "cell", "exec").get_symbols()
     bound = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
-    for node in ast.walk(parse_code(text)):
+    for node in ast.walk(parse_code(text)) if "global" in text else ():
         if isinstance(node, ast.Global):
             bound |= set(node.names)
     return bound

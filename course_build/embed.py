@@ -63,7 +63,7 @@ class Embedding:
 
 def is_embed(cell: Cell) -> bool:
     """Does this cell import from the library (and so become the source of what it imports)?"""
-    if cell.kind != "code" or cell.role == "reference":
+    if cell.kind != "code" or cell.role == "reference" or "import" not in cell.text:
         return False
     return any(imports_library(node) for node in ast.walk(parse_code(cell.text)))
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from course_build.code import parse_code, without_commands
 from course_build.findings import Finding
 from course_build.notebook import NotebookCell
-from course_build.outline import imports_package, outline, undefined_names
+from course_build.outline import (
+    are_clean,
+    imports_package,
+    may_import_package,
+    outline,
+    undefined_names,
+)
 from course_build.prose import count_words
 
 MOST_CODE_LINES = 40
@@ -40,16 +46,15 @@ def _is_faultless(cells: Sequence[NotebookCell]) -> bool:
 
     Where they do not show it, the whole program is looked at, line by line.
     """
+    if not are_clean(definition for cell in cells for definition in cell.definitions):
+        return False
     program: list[ast.stmt] = []
     for cell in cells:
         if cell.definitions:
-            outlines = [outline(definition) for definition in cell.definitions]
-            if None in outlines:
-                return False
-            program += [statement for statements in outlines for statement in statements]
+            program += outline(cell.definitions)
         elif cell.kind == "code":
             tree = parse_code(cell.source)
-            if any(map(imports_package, ast.walk(tree))):
+            if may_import_package(cell.source, tree):
                 return False
             program += tree.body
     return not undefined_names(ast.Module(program, []))

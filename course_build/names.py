@@ -8,8 +8,9 @@ from collections.abc import Iterator
 def names_needed(text: str, node: ast.stmt) -> frozenset[str]:
     """Every outer name that a definition's code or annotations read, builtins included."""
     table = symtable.symtable(text, "definition", "exec")
-    names = set(_outer_names(table, top=True)) | set(_names_in_string_annotations(node))
-    for part in ast.walk(node):
+    names = set(_outer_names(table, top=True))
+    for part in statements_in(node):
+        names |= set(_names_in_string_annotations(part))
         if isinstance(part, ast.ClassDef):
             names |= _read_before_bound(part)
     return frozenset(names)
@@ -18,6 +19,14 @@ def names_needed(text: str, node: ast.stmt) -> frozenset[str]:
 def names_needed_at_once(node: ast.stmt) -> frozenset[str]:
     """The names read while the definition itself runs: decorators, defaults, bases, values."""
     return frozenset(_read_at_once(node))
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and all the statements inside it; expressions are passed over."""
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for part in getattr(node, name, ()):
+            yield from statements_in(part)
 
 
 def _outer_names(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
@@ -44,11 +53,19 @@ def _read_before_bound(node: ast.ClassDef) -> set[str]:
     return early & bound
 
 
-def _names_in_string_annotations(node: ast.stmt) -> Iterator[str]:
-    for part in ast.walk(node):
-        for annotation in (getattr(part, "annotation", None), getattr(part, "returns", None)):
-            if annotation is not None:
-                yield from _names_in_strings(annotation)
+def _names_in_string_annotations(node: ast.AST) -> Iterator[str]:
+    """Names inside the quoted annotations of one statement, without those inside it."""
+    annotations = [getattr(node, "annotation", None)]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        annotations = [node.returns, *(arg.annotation for arg in _arguments(node.args))]
+    for annotation in annotations:
+        if annotation is not None:
+            yield from _names_in_strings(annotation)
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    yield from (arg for arg in (arguments.vararg, arguments.kwarg) if arg)
 
 
 def _names_in_strings(annotation: ast.expr) -> Iterator[str]:

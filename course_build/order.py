@@ -1,5 +1,6 @@
 """Putting definitions in an order in which Python can run them, the same order every time."""
 
+import heapq
 from collections.abc import Mapping, Sequence
 
 from course_build.library import Definition
@@ -22,13 +23,25 @@ def dependencies_first(needs: Needs, at_once: Needs) -> list[Definition]:
     order that respects what each needs at once, while it is being defined.
     """
     waiting = dict(needs)
+    missing = {d: sum(want in needs for want in wants) for d, wants in needs.items()}
+    users: dict[Definition, list[Definition]] = {d: [] for d in needs}
+    for definition, wants in needs.items():
+        for want in wants & needs.keys():
+            users[want].append(definition)
+    rank = {d: (_place(d), number) for number, d in enumerate(needs)}
+    by_rank = {rank[d]: d for d in needs}
+    ready = [rank[d] for d, count in missing.items() if not count]
+    heapq.heapify(ready)
     ordered: list[Definition] = []
     while waiting:
-        ready = [d for d, wants in waiting.items() if not wants & waiting.keys()]
-        chosen = [min(ready, key=_place)] if ready else _circle(waiting, at_once)
+        chosen = [by_rank[heapq.heappop(ready)]] if ready else _circle(waiting, at_once)
         ordered += chosen
         for definition in chosen:
             del waiting[definition]
+        for user in (user for definition in chosen for user in users[definition]):
+            missing[user] -= 1
+            if not missing[user] and user in waiting:
+                heapq.heappush(ready, rank[user])
     return ordered
 
 

@@ -5,7 +5,9 @@ Understood are top-level functions, classes and simple assignments, ordinary imp
 """
 
 import ast
+import re
 
+from course_build.code import as_read
 from course_build.decode import decode
 from course_build.findings import CourseError, Finding, stop_if_broken
 from course_build.imports import Import, imports_in
@@ -13,6 +15,7 @@ from course_build.library import PACKAGE, Definition, LibraryModule
 
 LOCALIZED = "# localized"
 DYNAMIC = ("globals", "eval", "exec", "__import__")
+SUSPECT = re.compile("import|global|eval|exec")  # no problem has none of these in its text
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Problem = tuple[str, str]
 
@@ -38,10 +41,10 @@ def _read(name: str, path: str, text: str) -> LibraryModule:
     reader = _Reader(name, path, text.split("\n"))
     for node in tree.body:
         reader.read(node)
-    for node in ast.walk(tree):
-        problem = _problem_anywhere(node, at_top=node in reader.top)
-        if problem:
-            reader.refuse(node, *problem)
+    for top in filter(reader.is_suspect, tree.body):
+        for node in ast.walk(top):
+            if problem := _problem_anywhere(node, at_top=node is top):
+                reader.refuse(node, *problem)
     stop_if_broken(reader.findings)
     return LibraryModule(name, path, reader.definitions, reader.imports, reader.links)
 
@@ -56,11 +59,9 @@ class _Reader:
         self.links: dict[str, str] = {}
         self.meanings: dict[str, str] = {}
         self.findings: list[Finding] = []
-        self.top: set[ast.stmt] = set()
         self.end_of_previous = 0
 
     def read(self, node: ast.stmt) -> None:
-        self.top.add(node)
         if node.lineno <= self.end_of_previous:
             self.refuse(node, "two statements share a line", "give each its own line")
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -88,8 +89,13 @@ class _Reader:
                 self.bind(node, imported.bound, imported.target)
                 self.imports[imported.bound] = (*self.imports.get(imported.bound, ()), imported)
 
+    def is_suspect(self, node: ast.stmt) -> bool:
+        """Could something stand in this statement that may stand nowhere?"""
+        text = "\n".join(self.lines[_first_line(node) - 1 : node.end_lineno])
+        return bool(SUSPECT.search(as_read(text)))
+
     def read_definition(self, node: ast.stmt, name: str) -> None:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        first = _first_line(node)
         while first - 1 > self.end_of_previous and self.lines[first - 2].startswith("#"):
             first -= 1
         text = "\n".join(self.lines[first - 1 : node.end_lineno])
@@ -125,6 +131,11 @@ class _Reader:
     def refuse(self, node: ast.AST, message: str, mend: str) -> None:
         line = getattr(node, "lineno", 1)
         self.findings.append(Finding(self.path, line, None, "library-subset", message, mend))
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Where a statement begins: at its first decorator."""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
 
 
 def import_problem(node: ast.Import | ast.ImportFrom) -> Problem | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from course_build import lint
 from course_build.notebook import Line, NotebookCell
-from course_build.outline import outline
+from course_build.outline import are_clean
 from course_build.reading import read_library_module
 from course_build.source import Cell
 
@@ -99,7 +99,7 @@ def test_outlines_hide_no_fault_wherever_a_definition_stands(data):
 def test_the_outline_of_a_clean_definition_is_enough(monkeypatch):
     module = read(LIBRARY["clean"])
     cells = notebook_of(module, ["f", "g", "LIMIT"], "print(f(2))")
-    assert all(outline(definition) for definition in module.definitions.values())
+    assert are_clean(module.definitions.values())
     monkeypatch.setattr(lint, "_undefined_names", None)  # what looks at the whole program
     assert lint.code_faults(cells) == []
 
@@ -107,5 +107,5 @@ def test_the_outline_of_a_clean_definition_is_enough(monkeypatch):
 @pytest.mark.parametrize(
     "case", ["a deleted local with a global's name", "a name in a cast", "the library by name"]
 )
-def test_a_definition_with_a_fault_inside_has_no_outline(case):
-    assert outline(read(LIBRARY[case]).definitions["f"]) is None
+def test_a_definition_with_a_fault_inside_is_not_clean(case):
+    assert not are_clean([read(LIBRARY[case]).definitions["f"]])
