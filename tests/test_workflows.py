@@ -1,0 +1,151 @@
+"""What runs elsewhere: the workflows, and the snippet of CONTRIBUTING, held to their rules."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from course_build.settings import SETTINGS_FILE, parse_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
+PROOF = ROOT / ".github" / "workflows" / "proof.yml"
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+PINNED = re.compile(r"^ *(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/run)(?: [\w./=$\"-]+)*")
+
+
+def faults(text):
+    """What is wrong with a workflow, beyond what its schema and zizmor know."""
+    workflow = yaml.load(text, yaml.BaseLoader)  # all values are text, and `on` is no boolean
+    found = [f"permissions: {workflow.get('permissions')}"] * (
+        workflow.get("permissions") != {"contents": "read"}
+    )
+    if workflow.get("concurrency", {}).get("cancel-in-progress") != "true":
+        found.append("an older run of the same branch is not cancelled")
+    found += [f"not pinned: {line}" for line in _uses(text) if not PINNED.fullmatch(line)]
+    found += [f"what fails must fail: {word}" for word in _words(text)]
+    for name, job in workflow["jobs"].items():
+        if "permissions" in job:
+            found.append(f"{name}: permissions of its own")
+        if not job.get("timeout-minutes", "").isdecimal():
+            found.append(f"{name}: no timeout")
+        for step in job["steps"]:
+            found += [f"{name}: {problem}" for problem in _step_faults(step)]
+    return found
+
+
+def _uses(text):
+    return [line for line in text.splitlines() if re.search(r"\buses\s*:", line)]
+
+
+def _words(text):
+    return re.findall(r"continue-on-error|\|\| *(?:true|:)|secrets\.|: write\b", text)
+
+
+def _step_faults(step):
+    action = step.get("uses", "").split("@")[0]
+    if action == "actions/checkout" and step.get("with", {}).get("persist-credentials") != "false":
+        yield "the token stays in the checkout"
+    if action == "actions/upload-artifact" and step.get("if") != "always()":
+        yield "a failed run leaves nothing to look at"
+    if action == "actions/cache":
+        yield "executed notebooks are never taken from a cache"
+    for line in step.get("run", "").splitlines():
+        command = COMMAND.fullmatch(line)
+        if not command or (command["target"] or "test") not in TARGETS:
+            yield f"not a target of the Makefile: {line}"
+
+
+def lint(*command):
+    """Run a linter; return what it says when it finds something."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode and done.stdout + done.stderr
+
+
+def tool(name):
+    return str(Path(sys.executable).parent / name)
+
+
+def schema_faults(path, schema):
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    return lint(*check, str(path))
+
+
+def zizmor(path):
+    return lint(tool("zizmor"), "--offline", "--no-progress", "--persona=pedantic", str(path))
+
+
+def test_there_are_workflows():
+    assert PROOF in WORKFLOWS
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_keeps_the_rules(path):
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_fits_its_schema(path):
+    assert not schema_faults(path, "github-workflows")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_zizmor_finds_nothing_in_a_workflow(path):
+    assert not zizmor(path)
+
+
+def test_the_notebooks_run_in_the_languages_of_the_course():
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    jobs = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]
+    assert jobs["notebooks"]["strategy"]["matrix"]["language"] == list(settings.languages)
+
+
+def test_every_shard_of_the_notebooks_is_run():
+    notebooks = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]["notebooks"]
+    shards = notebooks["strategy"]["matrix"]["shard"]
+    (run,) = (step["run"] for step in notebooks["steps"] if "run" in step)
+    assert shards == [str(number) for number in range(1, len(shards) + 1)]
+    assert run.endswith(f'SHARD="$SHARD/{len(shards)}"')
+
+
+PLANTED = {  # fault: what stands in the workflow, what is written there instead
+    "a moving tag": ("@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@v7"),
+    "a short digest": ("@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0", "@9c091bb21b7c"),
+    "no version beside the digest": (" # v7.0.0", ""),
+    "write permissions": ("contents: read", "contents: write"),
+    "all permissions": ("permissions:\n  contents: read\n", ""),
+    "more permissions for a job": ("    timeout-", "    permissions: write-all\n    timeout-"),
+    "no timeout": ("    timeout-minutes: 40\n", ""),
+    "a failure that is none": ("    steps:", "    continue-on-error: true\n    steps:"),
+    "a swallowed failure": ("run: make site", "run: make site || true"),
+    "a command of its own": ("run: make site", "run: python -m course_build.site"),
+    "a target that does not exist": ("run: make site", "run: make sight"),
+    "two commands on a line": ("run: make site", "run: make site; curl example.org"),
+    "kept credentials": ("persist-credentials: false", "persist-credentials: true"),
+    "nothing to look at after a failure": ("        if: always()\n", ""),
+    "runs pile up": ("cancel-in-progress: true", "cancel-in-progress: false"),
+    "a secret": ("LANGUAGE: ${{", "TOKEN: ${{ secrets.TOKEN }}\n          LANGUAGE: ${{"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault):
+    text = PROOF.read_text(encoding="utf-8")
+    right, wrong = PLANTED[fault]
+    assert right in text
+    assert len(faults(text.replace(right, wrong, 1))) >= 1
+
+
+def test_the_schema_and_zizmor_find_planted_faults(tmp_path):
+    text = PROOF.read_text(encoding="utf-8")
+    path = tmp_path / ".github" / "workflows" / "proof.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text.replace("runs-on", "run-on", 1), encoding="utf-8")
+    assert "run-on" in schema_faults(path, "github-workflows")
+    injected = text.replace("make site", 'make run LANG="${{ github.head_ref }}"')
+    path.write_text(injected, encoding="utf-8")
+    assert "template-injection" in zizmor(path)
