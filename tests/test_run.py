@@ -14,13 +14,14 @@ import psutil
 import pytest
 
 from course_build.findings import CourseError, Finding
-from course_build.run import cli, environment, jobs
+from course_build.run import cli, environment, jobs, one
 from course_build.run.guard import is_loopback, refusal
 from course_build.run.jobs import EDITIONS, ROOT, find_jobs
-from course_build.run.one import end_family, run_job
+from course_build.run.one import Crew
 from course_build.run.outcome import Job, Limits, Plan, exit_code
 from course_build.run.pool import run_jobs
 from course_build.run.reports import describe, report, table
+from course_build.run.unsupervised import end_family
 from course_build.run.verdict import plain
 
 LIMITS = Limits(start=60, cell=60, wall=90, grace=10)
@@ -252,14 +253,17 @@ def test_a_worker_deaf_to_its_end_is_killed(tmp_path):
     assert worker.returncode == -signal.SIGKILL
 
 
-def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kernels", ["plain", "jupyter"])
+def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch, kernels):
     job = make_job(tmp_path, "broken", ["1"])
     job.executed.parent.mkdir()
     job.executed.write_text("of an earlier run", encoding="utf-8")
-    monkeypatch.setattr(environment, "FORBIDDEN", ("not.a.module",))  # the probe itself fails
-    outcome = run_job(job, Plan(limits=LIMITS), threading.Event())
+    monkeypatch.setattr(one, "furnish", lambda box, *_: environment.make_box(box))  # no job.json
+    with Crew(Plan(limits=LIMITS, kernels=kernels)) as crew:
+        outcome = crew.run(job, threading.Event())
     assert outcome.status == "broken"
     assert "died before it could report" in outcome.failure.reason
+    assert "job.json" in outcome.failure.reason
     assert not job.executed.exists()
     assert exit_code([outcome]) == 2
 
@@ -267,7 +271,9 @@ def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch):
 def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
     job = make_job(tmp_path, "leak", ["1"])
     monkeypatch.setattr(environment, "FORBIDDEN", ("json", "course_lib"))
-    outcome = run_job(job, Plan(limits=LIMITS), threading.Event())
+    with Crew(Plan(limits=LIMITS)) as crew:
+        outcome = crew.run(job, threading.Event())
+    assert outcome.status == "broken"
     assert outcome.failure.reason.startswith("json can be imported in the kernel")
 
 

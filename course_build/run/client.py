@@ -1,37 +1,32 @@
-"""Execute one notebook with papermill and say in JSON how it went: `one.py` starts this.
+"""Execute one notebook with papermill and say in JSON how it went.
 
-It runs in an environment of its own: empty home, empty working directory.
+A child of the nursery of clients runs `main`, or a fresh Python runs this file. Home, working
+directory and environment are the kernel's own.
 """
 
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # not in the kernel's environment
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = Path(__file__).resolve().parent / "plugin"
+sys.path[:0] = [str(place) for place in (ROOT, PLUGIN) if str(place) not in sys.path]
 
-from course_build.run.outcome import Failure
-from course_build.run.verdict import cell_error, plain, unfinished, verdict
+from course_build.run.outcome import Failure  # noqa: E402
+from course_build.run.verdict import cell_error, plain, unfinished, verdict  # noqa: E402
 
 
 class TimeIsUp(Exception):
-    """The parent asked this worker to stop: the notebook's wall-clock limit is over."""
+    """The notebook's wall-clock limit is over."""
 
 
-def leaked_modules(names: list[str], cwd: str) -> list[str]:
-    """List which of the repository's packages a kernel started like this one could import."""
-    code = (
-        "import importlib.util, sys;"
-        "print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n)])"
-    )
-    command = [sys.executable, "-c", code, *names]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=True
-    ).stdout.split()
+class Stopped(Exception):
+    """The run was interrupted."""
 
 
 def unknown_parameters(path: str, parameters: dict[str, Any]) -> Failure | None:
@@ -46,7 +41,8 @@ def unknown_parameters(path: str, parameters: dict[str, Any]) -> Failure | None:
     return Failure(f"no parameter named {', '.join(unknown)}; the notebook has: {have}")
 
 
-def _kernel_config(job: dict[str, Any]) -> Any:
+def kernel_config(job: dict[str, Any]) -> Any:
+    """Configure how jupyter_client makes the kernel and talks to it."""
     from traitlets.config import Config
 
     config = Config()
@@ -55,63 +51,149 @@ def _kernel_config(job: dict[str, Any]) -> Any:
         for manager in (config.KernelManager, config.AsyncKernelManager):
             manager.transport = "ipc"
             manager.ip = job["ipc"]
+    if job["address"]:
+        # the factory of provisioners is a singleton which only hears of this variable
+        os.environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = "supervised"
+        config.SupervisedProvisioner.address = job["address"]
+        config.SupervisedProvisioner.log_file = job["log"]
+        config.SupervisedProvisioner.patience = job["limits"]["start"]
+        config.SupervisedProvisioner.limits = {
+            name: job["limits"][name] for name in ("memory_mb", "processes", "file_mb")
+        }
     return config
 
 
-def _execute(job: dict[str, Any]) -> Failure | None:
-    import papermill
-    from nbformat import write
-    from papermill.engines import NBClientEngine, papermill_engines
-
-    notebook: Any = None
-
-    class Keeping(NBClientEngine):
-        """papermill's own engine, with a hand on the notebook when the run breaks off."""
-
-        @classmethod
-        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
-            nonlocal notebook
-            notebook = nb_man.nb
-            return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
-
-    papermill_engines.register("keeping", Keeping)
-    try:
-        papermill.execute_notebook(
-            job["notebook"],
-            job["executed"],
-            parameters=job["parameters"],
-            engine_name="keeping",
-            request_save_on_cell_execute=False,
-            progress_bar=False,
-            cwd=job["cwd"],
-            start_timeout=job["start_limit"],
-            execution_timeout=job["cell_limit"],
-            iopub_timeout=60,
-            shutdown_kernel="immediate",
-            config=_kernel_config(job),
-        )
-    except papermill.PapermillExecutionError:
-        return cell_error(notebook)
-    except Exception as error:
-        if notebook is None:
-            return Failure(plain(f"{type(error).__name__}: {error}"))
-        write(notebook, job["executed"])
-        return unfinished(notebook, broken_off(error, job))
-    return verdict(notebook, job["edition"])
+def message_bytes(content: dict[str, Any]) -> int:
+    """Count the characters that an output brings, whichever kind it is."""
+    shown = [content.get("text", ""), *content.get("data", {}).values()]
+    return sum(len(value) if isinstance(value, str) else len(str(value)) for value in shown)
 
 
-def broken_off(error: Exception, job: dict[str, Any]) -> str:
-    """Say in one line why a run did not reach its end."""
-    names = {
-        "DeadKernelError": "the kernel died while this cell ran (killed, crashed or out of memory)",
-        "CellTimeoutError": f"the cell ran longer than its limit of {job['cell_limit']} s",
-        "TimeIsUp": f"the notebook ran longer than its limit of {job['wall_limit']} s",
-        "NoSuchKernel": f"{error}: install the kernel or name python3 in the kernelspec",
-    }
-    return names.get(type(error).__name__, f"{type(error).__name__}: {error}")
+class Execution:
+    """One notebook on its way through papermill's public interface, in an engine of our own."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.notebook: Any = None
+        self.flooded = False
+        self.broken = False  # the environment, not the notebook, is at fault
+
+    def engine(self) -> type:
+        """Make papermill's engine with a hand on the notebook and an eye on its output."""
+        from papermill.clientwrap import PapermillNotebookClient
+        from papermill.engines import Engine
+
+        execution = self
+
+        class Counting(PapermillNotebookClient):
+            """papermill's client; a notebook that prints too much loses its kernel."""
+
+            seen = 0
+
+            def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+                self.seen += message_bytes(msg["content"])
+                if self.seen > execution.job["limits"]["output_mb"] * 10**6:
+                    if not execution.flooded:
+                        execution.flooded = True
+                        self.km.provisioner.process.kill()
+                    return None
+                return super().process_message(msg, cell, cell_index)
+
+        class Keeping(Engine):
+            """papermill's own engine, but for the client."""
+
+            @classmethod
+            def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
+                execution.notebook = nb_man.nb
+                return Counting(
+                    nb_man,
+                    kernel_name=kernel_name,
+                    startup_timeout=kwargs["start_timeout"],
+                    timeout=kwargs["execution_timeout"],
+                    iopub_timeout=60,
+                    shutdown_kernel="immediate",
+                    config=kernel_config(execution.job),
+                ).execute()
+
+        return Keeping
+
+    def run(self) -> Failure | None:
+        """Execute the notebook, leave the executed copy, and judge it."""
+        import papermill
+        from nbformat import write
+        from papermill.engines import papermill_engines
+
+        job = self.job
+        papermill_engines.register("keeping", self.engine())
+        try:
+            papermill.execute_notebook(
+                job["notebook"],
+                job["executed"],
+                parameters=job["parameters"],
+                engine_name="keeping",
+                request_save_on_cell_execute=False,
+                progress_bar=False,
+                cwd=job["cwd"],
+                start_timeout=job["limits"]["start"],
+                execution_timeout=job["limits"]["cell"],
+            )
+        except papermill.PapermillExecutionError:
+            return cell_error(self.notebook)
+        except Exception as error:
+            if type(error).__name__ == "RefusedError":
+                self.broken = True
+                return Failure(str(error))
+            if self.notebook is None:
+                return Failure(plain(f"{type(error).__name__}: {error}"))
+            write(self.notebook, job["executed"])
+            return unfinished(self.notebook, self.broken_off(error))
+        return verdict(self.notebook, job["edition"])
+
+    def broken_off(self, error: Exception) -> str:
+        """Say in one line why the run did not reach its end."""
+        limits = self.job["limits"]
+        if self.flooded:
+            return (
+                f"the notebook printed and showed more than its limit of {limits['output_mb']} MB"
+            )
+        over = {
+            "memory": f"the notebook used more memory than its limit of {limits['memory_mb']} MB",
+            "processes": f"the notebook ran more processes than its limit of {limits['processes']}",
+        }
+        why = kernel_told().get("why")
+        if why and type(error).__name__ not in ("TimeIsUp", "Stopped"):
+            return over[why]
+        names = {
+            "DeadKernelError": "the kernel died while this cell ran (killed, crashed or out of "
+            "memory)",
+            "CellTimeoutError": f"the cell ran longer than its limit of {limits['cell']} s",
+            "TimeIsUp": f"the notebook ran longer than its limit of {limits['wall']} s",
+            "Stopped": "the run was stopped while this cell ran",
+            "NoSuchKernel": f"{error}: install the kernel or name python3 in the kernelspec",
+        }
+        if str(error).startswith("Kernel died before replying"):  # a RuntimeError like any other
+            log = Path(self.job["log"]).read_text(encoding="utf-8", errors="replace")
+            return f"the kernel did not start; the end of its log:\n{log.strip()[-2000:]}"
+        return names.get(type(error).__name__, f"{type(error).__name__}: {error}")
+
+    def cell_seconds(self) -> dict[str, float]:
+        """Give the seconds that each code cell took, by its id."""
+        cells = self.notebook.cells if self.notebook else []
+        times = {cell.id: cell.metadata.get("papermill", {}).get("duration") for cell in cells}
+        return {key: seconds for key, seconds in times.items() if seconds is not None}
 
 
-def kernel_peak_mb() -> int | None:
+def kernel_told() -> dict[str, Any]:
+    """Return what the kernel's supervisor has said: network, kernel, and at its end peak, why."""
+    module = sys.modules.get("course_kernels")
+    latest = module.SupervisedProvisioner.latest if module else None
+    if latest is None:
+        return {}
+    latest.poll()
+    return latest.told
+
+
+def children_peak_mb() -> int | None:
     """Return the largest resident size of any finished child, in MB (10^6 bytes)."""
     try:
         import resource
@@ -122,31 +204,36 @@ def kernel_peak_mb() -> int | None:
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the notebook of a job, and return its seconds, its peak memory and its failure."""
+    """Run the notebook of a job, and return what `Outcome` holds of it."""
     begun = time.perf_counter()
-    leaked = leaked_modules(job["forbidden"], job["cwd"])
-    if leaked:
-        failure = Failure(
-            f"{', '.join(leaked)} can be imported in the kernel, so a notebook that needs the "
-            "repository would pass: uninstall it from this environment"
-        )
-    else:
-        failure = unknown_parameters(job["notebook"], job["parameters"]) or _execute(job)
+    execution = Execution(job)
+    failure = unknown_parameters(job["notebook"], job["parameters"]) or execution.run()
+    told = kernel_told()
     return {
         "seconds": round(time.perf_counter() - begun, 2),
-        "peak_mb": kernel_peak_mb(),
+        "peak_mb": told["peak_mb"] if "peak_mb" in told else children_peak_mb(),
         "failure": None if failure is None else asdict(failure),
+        "status": "broken" if execution.broken else "failed" if failure else "passed",
+        "cells": execution.cell_seconds(),
+        "kernel": told.get("kernel", "jupyter"),
+        "network": told.get("network", "guard"),
     }
 
 
-def _time_is_up(signum: int, frame: Any) -> None:
+def _time_is_up(*_: Any) -> None:
     raise TimeIsUp
 
 
+def _stopped(*_: Any) -> None:
+    raise Stopped
+
+
 def main() -> None:
+    """Run the job that the file named on the command line holds."""
     import course_build.quick_imports  # noqa: F401
 
     signal.signal(signal.SIGTERM, _time_is_up)
+    signal.signal(signal.SIGINT, _stopped)
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     text = json.dumps(run(job), ensure_ascii=False)
     Path(job["result"]).write_text(text, encoding="utf-8")

@@ -1,88 +1,148 @@
-"""Run one notebook in a worker process of its own, under the limits."""
+"""Run notebooks one at a time (each caller's thread one), held under limits."""
 
 import contextlib
 import json
-import subprocess
+import shutil
+import signal
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
-import psutil
+from course_build.run.environment import HERE, furnish, kernel_environment, make_guard
+from course_build.run.nurseries import Child, Nurseries, NurseryError, make_folder
+from course_build.run.outcome import Failure, Job, Outcome, Plan
+from course_build.run.unsupervised import run_client
 
-from course_build.run.environment import HERE, furnish, kernel_environment
-from course_build.run.outcome import Failure, Job, Limits, Outcome, Plan
-
-
-def family(pid: int) -> list[psutil.Process]:
-    """List a process and all that descend from it (the kernel has a process group of its own)."""
-    try:
-        parent = psutil.Process(pid)
-        return [*parent.children(recursive=True), parent]
-    except psutil.NoSuchProcess:
-        return []
+LOOK = 0.2  # seconds between two looks at the clock and at the order to stop
 
 
-def end_family(worker: subprocess.Popen, grace: float) -> None:
-    """Ask a worker to save what it has and leave, then kill whatever of its family is left."""
-    processes = family(worker.pid)
-    worker.terminate()
-    try:
-        worker.wait(grace)
-    except subprocess.TimeoutExpired:
-        processes = family(worker.pid)
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    worker.wait()
-    psutil.wait_procs(processes, timeout=grace)
+class Crew:
+    """All that runs notebooks: two preloaded processes, from which each client and kernel forks.
 
+    `with Crew(plan) as crew: crew.run(job, stop)`, from any number of threads. When the block
+    ends, so do all processes. Where processes cannot be held so (not on Linux), or when
+    `plan.kernels` is "jupyter", each notebook has a client and a kernel of jupyter's own,
+    without limits of memory, processes and files.
+    """
 
-def _wait(worker: subprocess.Popen, limits: Limits, stop: threading.Event) -> bool:
-    """Wait for a worker, and return whether it had to be ended."""
-    deadline = time.monotonic() + limits.wall
-    while True:
-        try:
-            worker.wait(0.2)
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._lock = threading.Lock()
+        self._nurseries: Nurseries | None = None
+
+    def __enter__(self) -> "Crew":
+        if sys.platform == "linux" and self.plan.kernels != "jupyter":
+            self._nurseries = Nurseries(self.plan)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._nurseries is not None:
+            self._nurseries.close()
+
+    def run(self, job: Job, stop: threading.Event) -> Outcome:
+        """Run one notebook, and leave its executed copy.
+
+        `stop` ends it: the outcome's status then is "stopped". A notebook that was running when
+        a preloaded process died is run once more.
+        """
+        job.executed.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            job.executed.unlink(missing_ok=True)
+            outcome = self._once(job, stop)
+            if outcome.status == "passed" or stop.is_set() or not self._renewed():
+                break
+        return outcome
+
+    def _renewed(self) -> bool:
+        if self._nurseries is None:
             return False
-        except subprocess.TimeoutExpired:
-            if stop.is_set() or time.monotonic() > deadline:
-                end_family(worker, limits.grace)
-                return True
+        with self._lock:
+            return self._nurseries.renew()
 
+    def _once(self, job: Job, stop: threading.Event) -> Outcome:
+        if self._nurseries is not None:
+            self._nurseries.await_ready(stop)
+        if stop.is_set():
+            return Outcome(job, "stopped", 0.0, failure=Failure("the run was stopped"))
+        begun = time.perf_counter()
+        box = make_folder()
+        try:
+            if self._nurseries is None:
+                furnish(box, job, self.plan, "")
+                guard = make_guard(box / "guard")
+                env = kernel_environment(box, guard, self.plan)
+                ended = run_client(box, env, self.plan.limits, stop)
+                why = ""
+            else:
+                ended, why = self._supervised(box, job, stop)
+            return self._outcome(box, job, time.perf_counter() - begun, ended and stop, why)
+        finally:
+            shutil.rmtree(box, ignore_errors=True)
 
-def _outcome(box: Path, job: Job, seconds: float, ended: bool, limits: Limits) -> Outcome:
-    result = box / "result.json"
-    if result.exists():
-        told = json.loads(result.read_text(encoding="utf-8"))
-        failure = Failure(**told["failure"]) if told["failure"] else None
-        return Outcome(job, "failed" if failure else "passed", seconds, told["peak_mb"], failure)
-    if ended:
-        reason = f"the notebook ran longer than its limit of {limits.wall} s"
-        return Outcome(job, "failed", seconds, failure=Failure(reason))
-    log = (box / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
-    reason = "the worker died before it could report; the end of its log:\n" + log[-2000:]
-    return Outcome(job, "broken", seconds, failure=Failure(reason))
+    def _supervised(self, box: Path, job: Job, stop: threading.Event) -> tuple[bool, str]:
+        """Have a client run the notebook; return whether it had to be ended, and what broke."""
+        nurseries, limits = self._nurseries, self.plan.limits
+        furnish(box, job, self.plan, nurseries.kernels.address)
+        try:
+            child = Child(nurseries.clients, self._request(box, nurseries.guard))
+        except NurseryError as error:
+            return False, str(error)
+        with contextlib.closing(child):
+            deadline = time.monotonic() + limits.wall
+            while not child.ended(LOOK):
+                if stop.is_set() or time.monotonic() > deadline:
+                    child.send(signal.SIGINT if stop.is_set() else signal.SIGTERM)
+                    self._await_end(child, time.monotonic() + limits.grace)
+                    return True, ""
+        over = child.told.get("why") == "memory"
+        said = "the outputs were too large to hold" if over else child.told.get("refused", "")
+        return False, said
 
+    @staticmethod
+    def _await_end(child: Child, deadline: float) -> None:
+        while not child.ended(LOOK):
+            if time.monotonic() > deadline:
+                child.send(signal.SIGKILL)
+                deadline += LOOK * 50
 
-def run_job(job: Job, plan: Plan, stop: threading.Event) -> Outcome:
-    """Run one notebook in a worker process of its own, under the limits."""
-    job.executed.parent.mkdir(parents=True, exist_ok=True)
-    job.executed.unlink(missing_ok=True)
-    begun = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as name:
-        box = Path(name)
-        furnish(box, job, plan)
-        with (box / "log.txt").open("wb") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "-P", str(HERE / "client.py"), str(box / "job.json")],
-                cwd=box / "cwd",
-                env=kernel_environment(box),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+    def _request(self, box: Path, guard: Path) -> dict[str, Any]:
+        return {
+            "argv": [sys.executable, "-P", str(HERE / "client.py"), str(box / "job.json")],
+            "fork": "client",
+            "kernel": False,
+            "env": kernel_environment(box, guard, self.plan),
+            "cwd": str(box / "cwd"),
+            "log": str(box / "log.txt"),
+            "limits": {"memory_mb": self.plan.limits.memory_mb},
+        }
+
+    def _outcome(
+        self, box: Path, job: Job, seconds: float, ended: threading.Event | bool, why: str
+    ) -> Outcome:
+        seconds = round(seconds, 1)
+        stopped = ended and ended.is_set()
+        result = box / "result.json"
+        if result.exists():
+            told = json.loads(result.read_text(encoding="utf-8"))
+            failure = Failure(**told["failure"]) if told["failure"] else None
+            status = "passed" if failure is None else "stopped" if stopped else told["status"]
+            return Outcome(
+                job,
+                status,
+                seconds,
+                told["peak_mb"],
+                failure,
+                told["cells"],
+                told["kernel"],
+                told["network"],
             )
-            ended = _wait(worker, plan.limits, stop)
-        return _outcome(box, job, round(time.perf_counter() - begun, 1), ended, plan.limits)
+        if stopped:
+            return Outcome(job, "stopped", seconds, failure=Failure("the run was stopped"))
+        if ended:
+            reason = f"the notebook ran longer than its limit of {self.plan.limits.wall} s"
+            return Outcome(job, "failed", seconds, failure=Failure(reason))
+        log = (box / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
+        reason = "the worker died before it could report; the end of its log:\n"
+        return Outcome(job, "broken", seconds, failure=Failure(reason + (why or log[-2000:])))

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from course_build.run.one import run_job
+from course_build.run.one import Crew
 from course_build.run.outcome import Job, Outcome, Plan
 
 
@@ -15,8 +15,8 @@ def run_jobs(
     plan = plan or Plan()
     stop = threading.Event()
     outcomes: dict[Job, Outcome] = {}
-    with ThreadPoolExecutor(plan.workers) as pool:
-        futures = [pool.submit(run_job, job, plan, stop) for job in jobs]
+    with Crew(plan) as crew, ThreadPoolExecutor(plan.workers) as pool:
+        futures = [pool.submit(crew.run, job, stop) for job in jobs]
         try:
             for future in as_completed(futures):
                 outcome = future.result()
