@@ -4,6 +4,11 @@ PYTHON ?= python3
 COURSE = $(PYTHON) -m course_build.bootstrap
 SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache
+# LANG is set in every shell: only what the command line gives counts (MODULE=3 -> --module 3).
+option = $(if $(filter command,$(origin $(1))),--$(shell echo $(1) | tr A-Z a-z) $($(1)))
+ifeq ($(origin LANG),command line)
+unexport LANG
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help notebooks test check run lab reference score bench figures site clean clean-all
@@ -25,8 +30,8 @@ check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinne
 	@$(COURSE) -m ruff check --quiet .
 	@cd reference && $(SHA256) -c SHA256SUMS
 
-run: ## execute every rendered notebook with papermill and report
-	@$(COURSE) -m course_build.run $(ARGS)
+run: ## execute the notebooks and report; narrow it: MODULE=3 LANG=ru EDITION=learner SHARD=1/2
+	@$(COURSE) -m course_build.run $(foreach name,MODULE LANG EDITION SHARD,$(call option,$(name))) $(ARGS)
 
 lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
 	@PYTHONPATH="$(CURDIR)" $(COURSE) -m jupyterlab notebooks $(ARGS)

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from course_build.run.cli import run_course
 from course_build.run.jobs import find_course
 from course_build.run.outcome import Outcome
 from course_build.run.reports import table
+from course_build.run.session import run_course
 
 # One thread, before torch is imported: sums then have one order, and busy cores stay usable.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -16,7 +16,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 @pytest.fixture(scope="session")
 def executed(request):
     """All notebooks of both editions, run as `make run` runs them: {(edition, language, name)}."""
-    outcomes = run_course(find_course())
+    run = run_course(find_course())
+    if run.ended != "complete":
+        raise KeyboardInterrupt
+    outcomes = run.outcomes
     request.config.stash[OUTCOMES] = outcomes
     return {(o.job.edition, o.job.language, o.job.name): o for o in outcomes}
 

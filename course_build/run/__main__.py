@@ -2,13 +2,21 @@
 
 import signal
 import sys
+from typing import Any
 
 from course_build.run.cli import main
+from course_build.run.session import Terminated
+
+
+def terminate(*_: Any) -> None:
+    """Answer SIGTERM as Ctrl-C is answered: no process is left behind, what ended is reported."""
+    raise Terminated
+
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leave no worker behind then either
+    signal.signal(signal.SIGTERM, terminate)
     try:
         sys.exit(main())
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("stopped; what had ended is kept", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(143 if isinstance(stop, Terminated) else 130)

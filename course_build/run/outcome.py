@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_build.run.capacity import usable_workers
+
 
 @dataclass(frozen=True)
 class Job:
@@ -39,7 +41,8 @@ class Plan:
 
     parameters: dict[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()
-    workers: int = 2
+    workers: int = field(default_factory=usable_workers)
+    total_limit: float | None = None  # seconds for all notebooks together
     kernels: str = "forked"  # from a preloaded process, or "plain": a fresh interpreter each
     locale: str = "C.UTF-8"  # LC_ALL of the kernels
 
@@ -61,7 +64,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run went. `status` is passed, failed (the notebook) or broken (the worker)."""
+    """How one run went.
+
+    `status` is passed, cached (it passed before, unchanged: `seconds` are of then), failed (the
+    notebook), broken (the worker), stopped (ended from outside while it ran) or not run.
+    """
 
     job: Job
     status: str
@@ -73,9 +80,38 @@ class Outcome:
     network: str = ""  # what kept the network away: a namespace, or the guard in Python alone
 
 
+@dataclass(frozen=True)
+class Run:
+    """A whole run: how all its notebooks went, in what time, and how it ended."""
+
+    outcomes: list[Outcome]
+    plan: Plan
+    seconds: float
+    started: str = ""  # UTC, ISO 8601
+    shard: tuple[int, int] | None = None  # this one of so many
+    ended: str = "complete"  # or "total limit", "interrupted" (Ctrl-C), "terminated" (SIGTERM)
+
+    @property
+    def cell_seconds(self) -> float:
+        """The time that code cells took in this run, of all notebooks together."""
+        return sum(sum(o.cells.values()) for o in self.outcomes if o.status != "cached")
+
+    @property
+    def efficiency(self) -> float | None:
+        """The share of the workers' time that went into code cells; None when no cell ran."""
+        taken = self.seconds * self.plan.workers
+        return self.cell_seconds / taken if taken and self.cell_seconds else None
+
+
+GOOD = {"passed", "cached"}
+
+
 def exit_code(outcomes: list[Outcome]) -> int:
-    """Give 0 when all passed, 1 when a notebook failed, 2 when nothing ran or a worker broke."""
+    """Give 0 when all passed, 2 when nothing ran or a worker broke, else 1.
+
+    A notebook that was stopped or that did not run, because time was over, has not passed: 1.
+    """
     statuses = {outcome.status for outcome in outcomes}
     if not outcomes or "broken" in statuses:
         return 2
-    return 1 if "failed" in statuses else 0
+    return 1 if statuses - GOOD else 0

@@ -1,0 +1,116 @@
+"""One whole run: alone in its folder, longest notebooks first, with progress and reports."""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from course_build.run.jobs import EXECUTED, ROOT, label, longest_first
+from course_build.run.machine_reports import write_reports
+from course_build.run.outcome import Job, Outcome, Plan, Run
+from course_build.run.pool import Interrupted, run_jobs
+from course_build.run.progress import following
+from course_build.run.reports import short
+
+SECONDS = ROOT / "build" / "run-seconds.json"  # of the last run of each notebook that passed
+LOCK, HOLDER = ".run.lock", ".run.holder"
+
+
+class Terminated(KeyboardInterrupt):
+    """The run was ended with SIGTERM: by a CI system, say, or at a shutdown."""
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let one run at a time write into a folder; another one waits and says for whom.
+
+    The lock ends with the process that holds it, however that ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(folder / LOCK), folder / HOLDER
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        try:
+            who = holder.read_text(encoding="utf-8")
+        except OSError:
+            who = "another run"
+        print(f"{who} is writing into {short(folder)}: waiting for its end", file=sys.stderr)
+        print("(Ctrl-C leaves; --output FOLDER writes elsewhere)", file=sys.stderr, flush=True)
+        lock.acquire()
+    try:
+        now = datetime.now().strftime("%H:%M:%S")
+        holder.write_text(f"the run of process {os.getpid()}, begun at {now},", encoding="utf-8")
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def read_seconds(path: Path = SECONDS) -> dict[str, float]:
+    """Read how long notebooks took before; nothing when the file is missing or damaged."""
+    try:
+        told = json.loads(path.read_bytes())
+        return {str(name): float(value) for name, value in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def keep_seconds(outcomes: list[Outcome], path: Path = SECONDS) -> None:
+    """Add what passed to the seconds that are known; they only set the order, so no matter if not.
+
+    What other notebooks took stays, also when only a few ran.
+    """
+    new = {label(o.job): o.seconds for o in outcomes if o.status == "passed"}
+    if not new:
+        return
+    waiting = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    with contextlib.suppress(OSError):
+        text = json.dumps(read_seconds(path) | new, indent=1, sort_keys=True) + "\n"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waiting.write_text(text, encoding="utf-8")
+        waiting.replace(path)
+
+
+def run_course(
+    jobs: list[Job],
+    plan: Plan | None = None,
+    output: Path = EXECUTED,
+    shard: tuple[int, int] | None = None,
+) -> Run:
+    """Run notebooks as `make run` does, and leave report.json and junit.xml in the output folder.
+
+    A run that a signal stopped is reported like any other; its `ended` says so.
+    """
+    plan = plan or Plan()
+    with alone(output):
+        started, begun = datetime.now(UTC), time.monotonic()
+        ended = "complete"
+        with following(len(jobs), plan) as progress:
+            try:
+                ordered = longest_first(jobs, read_seconds())
+                outcomes = run_jobs(ordered, plan, progress.tell, progress.begin)
+                if any(outcome.status in ("stopped", "not run") for outcome in outcomes):
+                    ended = "total limit"
+            except Interrupted as stop:
+                outcomes = stop.outcomes
+                ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
+        by_job = {outcome.job: outcome for outcome in outcomes}
+        run = Run(
+            [by_job[job] for job in jobs],
+            plan,
+            round(time.monotonic() - begun, 2),
+            started.isoformat(timespec="seconds"),
+            shard,
+            ended,
+        )
+        if not plan.parameters:
+            keep_seconds(outcomes)
+        write_reports(run, output)
+    return run
