@@ -4,7 +4,8 @@ import ast
 from collections.abc import Sequence
 from itertools import combinations
 
-from course_build.code import names_bound, parse_code
+from course_build.bound import names_bound
+from course_build.code import parse_code
 from course_build.embed import Embedding, is_embed
 from course_build.findings import Finding
 from course_build.imports import Import, imports_in

@@ -4,7 +4,6 @@ import ast
 import functools
 import io
 import re
-import symtable
 import tokenize
 import unicodedata
 
@@ -49,17 +48,6 @@ def comments(text: str) -> tuple[tuple[int, int, str], ...]:
         for token in tokenize.generate_tokens(reader)
         if token.type == tokenize.COMMENT
     )
-
-
-def names_bound(text: str) -> set[str]:
-    """The names that a cell defines, assigns or imports in the notebook's own scope."""
-    code = without_commands(text)
-    symbols = symtable.symtable(code, "cell", "exec").get_symbols()
-    bound = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
-    for node in ast.walk(parse_code(text)) if "global" in text else ():
-        if isinstance(node, ast.Global):
-            bound |= set(node.names)
-    return bound
 
 
 def names_defined(text: str) -> list[str]:

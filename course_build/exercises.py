@@ -4,7 +4,8 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from course_build.code import names_bound, names_defined, parse_code
+from course_build.bound import names_bound
+from course_build.code import names_defined, parse_code
 from course_build.findings import Finding
 from course_build.source import Cell
 from course_build.twins import Unit

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from course_build.code import names_bound
+from course_build.bound import names_bound
 from course_build.embed import is_embed
 from course_build.findings import Finding
 from course_build.glossary import Term
