@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run lab reference score bench figures site clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench figures site clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -32,6 +32,9 @@ check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinne
 
 run: ## execute the notebooks and report; narrow it: MODULE=3 LANG=ru EDITION=learner SHARD=1/2
 	@$(COURSE) -m course_build.run $(foreach name,MODULE LANG EDITION SHARD,$(call option,$(name))) $(ARGS)
+
+drift: ## what the notebooks printed in the last run, beside what was accepted (ARGS=--accept)
+	@$(COURSE) -m course_build.drift $(ARGS)
 
 lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
 	@PYTHONPATH="$(CURDIR)" $(COURSE) -m jupyterlab notebooks $(ARGS)

@@ -9,6 +9,8 @@ from typing import Any
 
 from course_build.findings import CourseError, Finding
 
+MEASURED = "measured"  # the tag of cells that show what this run or this machine gave
+
 
 def joined(text: str | list[str]) -> str:
     """Read a multi-line string of a notebook, which may be kept as a list of lines."""
@@ -20,6 +22,11 @@ def outputs(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
     for number, cell in enumerate(notebook["cells"], 1):
         for output in cell.get("outputs", ()):
             yield cell.get("id", f"number {number}"), output
+
+
+def is_measured(cell: Mapping[str, Any]) -> bool:
+    """Tell whether a cell is tagged as one that shows something else in each run."""
+    return MEASURED in cell["metadata"].get("tags", ())
 
 
 def read_notebook(path: str, content: bytes) -> dict[str, Any]:

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from course_build.executed import fresh_copies, joined, outputs, read_notebook
+from course_build.executed import (
+    MEASURED,
+    fresh_copies,
+    is_measured,
+    joined,
+    outputs,
+    read_notebook,
+)
 from course_build.files import write_files
 from course_build.findings import CourseError, Finding
 from course_build.settings import SETTINGS_FILE, parse_settings
@@ -58,7 +65,9 @@ class Figure:
 def figures_in(path: str, content: bytes) -> list[Figure]:
     """List the figures of one executed notebook; anything shown without a name or alt is broken."""
     figures, findings = [], []
-    for key, output in outputs(read_notebook(path, content)):
+    notebook = read_notebook(path, content)
+    tagged = {cell["id"] for cell in notebook["cells"] if is_measured(cell)}
+    for key, output in outputs(notebook):
         pictures = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
         if not pictures:
             continue
@@ -72,6 +81,10 @@ def figures_in(path: str, content: bytes) -> list[Figure]:
         measured = told.get("measured") is True
         figure = Figure(path, key, told.get("name") or "", told.get("alt") or "", svg, measured)
         problems = problems_of(figure)
+        if not problems and measured != (key in tagged):
+            message = f"a cell is tagged {MEASURED!r} if and only if its figure is measured"
+            mend = f'name the figure, or pass name=None and write tags=["{MEASURED}"]'
+            problems.append(figure.finding("figure-measured", message, mend))
         findings += problems
         if not problems and not measured:
             figures.append(figure)

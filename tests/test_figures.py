@@ -34,8 +34,9 @@ def shown(name="loss", alt="The loss falls from 1.8 nats to almost nothing.", pi
     }
 
 
-def cell(key, outputs=None, *, source="show()", count=1, kind="code"):
-    made = {"id": key, "cell_type": kind, "source": source, "metadata": {}}
+def cell(key, outputs=None, *, source="show()", count=1, kind="code", tags=()):
+    metadata = {"tags": list(tags)} if tags else {}
+    made = {"id": key, "cell_type": kind, "source": source, "metadata": metadata}
     if kind == "code":
         made |= {"execution_count": count, "outputs": outputs or []}
     return made
@@ -95,14 +96,14 @@ def measured(words="The loss falls from 1.8 nats to almost nothing.", **changes)
 
 def test_a_measured_figure_needs_words_but_gets_no_file():
     en, ru = (
-        notebook(cell("see", [shown(alt=alt)]), cell("time", [measured(alt)]))
+        notebook(cell("see", [shown(alt=alt)]), cell("time", [measured(alt)], tags=["measured"]))
         for alt in ALTS.values()
     )
     assert extract(en, ru) == extract(*both())
 
 
 def test_any_number_of_measured_figures_in_one_language_is_fine():
-    twice = notebook(cell("a", [measured()]), cell("b", [measured()]))
+    twice = notebook(*(cell(key, [measured()], tags=["measured"]) for key in "ab"))
     assert extract(twice, notebook(cell("a"))) == {}
 
 
@@ -117,9 +118,17 @@ def test_any_number_of_measured_figures_in_one_language_is_fine():
     ],
 )
 def test_a_measured_figure_that_cannot_stand_alone_is_refused(changes, rule, words):
+    made = cell("time", [measured(**changes)], tags=["measured"])
     with pytest.raises(CourseError, match=words) as error:
-        figures.figures_in("module_03_x.ipynb", notebook(cell("time", [measured(**changes)])))
+        figures.figures_in("module_03_x.ipynb", notebook(made))
     assert rules(error) == {rule}
+
+
+@pytest.mark.parametrize("made", [cell("a", [shown()], tags=["measured"]), cell("a", [measured()])])
+def test_a_cell_is_tagged_measured_if_and_only_if_its_figure_is(made):
+    with pytest.raises(CourseError, match="tagged 'measured' if and only if") as error:
+        figures.figures_in("module_03_x.ipynb", notebook(made))
+    assert rules(error) == {"figure-measured"}
 
 
 def test_outputs_that_are_not_pictures_are_passed_over():

@@ -80,7 +80,7 @@ r"""
 Утверждение, которое меняется от запуска к запуску, проверить нельзя. Поэтому следующая ячейка задаёт зерно генератора, оставляет один поток (порядок сложений меняет последние цифры) и разрешает PyTorch только детерминированные алгоритмы.
 """
 
-# %% key="determinism"
+# %% key="determinism" tags=["measured"]
 torch.manual_seed(seed)
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)

@@ -73,7 +73,7 @@ seed = 18
 steps = 400
 gpt2_folder = ""
 
-# %% key="determinism"
+# %% key="determinism" tags=["measured"]
 torch.manual_seed(seed)
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -752,7 +752,7 @@ typed = TypedDecoder(as_arrays(params, np.float64), tiny)
 typed.prefill(ids)
 keys, values = typed.cache.keys().copy(), typed.cache.values().copy()
 typed.prefill(ids[:5])
-print(keys.shape, np.abs(typed.cache.keys() - keys[:, :, :5]).max())
+print(keys.shape, f"{np.abs(typed.cache.keys() - keys[:, :, :5]).max():.0e}")
 assert np.allclose(typed.cache.keys(), keys[:, :, :5], rtol=0, atol=1e-12)
 assert np.allclose(typed.cache.values(), values[:, :, :5], rtol=0, atol=1e-12)
 
@@ -819,7 +819,7 @@ r"""
 
 # %% key="score-use"
 spoken, reason = typed.generate(ids[:3], 5, SamplingConfig(temperature=0.7, seed=seed))
-print(reason, *spoken, sep="\n")
+print(reason, *(f"{s.token=} {s.log_probability=:.6f}" for s in spoken), sep="\n")
 again = typed.score([*ids[:3], *(score.token for score in spoken)])[2:]
 assert [round(s.log_probability, 9) for s in again] == [round(s.log_probability, 9) for s in spoken]
 greedily = SamplingConfig(temperature=0.0)
@@ -1747,7 +1747,7 @@ x64, joined64, out64 = x32.astype(float), joined.astype(float), np.empty((1, 3 *
 thirds = [np.empty((1, wide), np.float32) for _ in range(3)]
 history, new_row = np.ones((12, 1000, 64), np.float32), np.ones((12, 1, 64), np.float32)
 
-# %% lang="en" key="tricks"
+# %% lang="en" key="tricks" tags=["measured"]
 candidates = {
     "one product, x @ W": lambda: np.matmul(x32, joined, out=out),
     "three products": lambda: [np.matmul(x32, w, out=o) for w, o in zip(apart, thirds)],
@@ -1763,7 +1763,7 @@ for name, seconds in timed.items():
     first = "write one row" if "row" in name else first
     print(f"{name:24} {seconds.median / timed[first].median:6.2f}  ", seconds)
 
-# %% lang="ru" key="tricks" en="d612282c"
+# %% lang="ru" key="tricks" en="d612282c" tags=["measured"]
 candidates = {
     "одно произведение, x @ W": lambda: np.matmul(x32, joined, out=out),
     "три произведения": lambda: [np.matmul(x32, w, out=o) for w, o in zip(apart, thirds)],
@@ -2271,7 +2271,7 @@ r"""
 Наклоны близки к 2 и 1, а не к 3 и 2: при таких длинах преобладают линейные слои. Только при 16 тысячах токенов, то есть при длине в 256 раз больше ширины, наклоны подходят к 3 и 2. Погрешность мала, потому что точки лежат почти на прямой; что прямая продолжится, она не обещает. А что скажут часы — рядом с формулой на тех же длинах?
 """
 
-# %% key="growth-measured"
+# %% key="growth-measured" tags=["measured"]
 slow = SimpleDecoder(as_arrays(random_parameters(wide_shape, 256, seed), np.float32), wide_shape)
 walls = {False: [], True: []}
 clocked = [16, 32, 64, 128]
@@ -2292,7 +2292,7 @@ for cached, slope in measured.items():
     steps_of = [generation_flops(wide_shape, 256, 1, n, cached=cached).total for n in clocked]
     print(f"{cached=!s:5} {slope=!s} {fit_slope(clocked, steps_of)=!s}")
 
-# %% lang="en" key="growth-measured-figure"
+# %% lang="en" key="growth-measured-figure" tags=["measured"]
 figure = draw_growth(
     clocked,
     {"without a cache": walls[False], "with a cache": walls[True]},
@@ -2309,7 +2309,7 @@ show_figure(
     "the numbers are printed above.",
 )
 
-# %% lang="ru" key="growth-measured-figure" en="b637f506"
+# %% lang="ru" key="growth-measured-figure" en="b637f506" tags=["measured"]
 figure = draw_growth(
     clocked,
     {"без кэша": walls[False], "с кэшем": walls[True]},
@@ -2450,7 +2450,7 @@ r"""
 А ваш компьютер? Следующая ячейка измеряет оба его числа — `bandwidth` в ГБ/с и `peak` в GFLOP/с, — затем по-настоящему выполняет шаги декодирования и предзаполнение на модели со случайными весами и отмечает, куда попала каждая точка. Печатаются токены в секунду и `bound` — предел, который допускает крыша; 70 — среднее число позиций, которые читает шаг.
 """
 
-# %% key="roofline-own"
+# %% key="roofline-own" tags=["measured"]
 medium = ModelShape(n_layers=4, d_model=768, n_heads=12, context_length=128, vocab_size=4096)
 runner = FastDecoder(as_arrays(random_parameters(medium, 3072, seed), np.float32), medium)
 bandwidth, peak = read_bandwidth(repeats=7, side=5600), gemm_rate(repeats=7)
@@ -2470,7 +2470,7 @@ work, moved = prefill_flops(medium, 3072, 128), pass_bytes(medium, 3072, 1, 128)
 landed["prefill"].append(("128", work / moved, work / took.median / 1e9))
 print(f"prefill {took.rate(128)!s} bound={128 / mine.least_seconds(work, moved):,.0f}")
 
-# %% lang="en" key="roofline-own-figure"
+# %% lang="en" key="roofline-own-figure" tags=["measured"]
 figure = draw_roofline(
     mine.bandwidth,
     mine.peak,
@@ -2487,7 +2487,7 @@ show_figure(
     "the numbers are printed above.",
 )
 
-# %% lang="ru" key="roofline-own-figure" en="13389838"
+# %% lang="ru" key="roofline-own-figure" en="13389838" tags=["measured"]
 figure = draw_roofline(
     mine.bandwidth,
     mine.peak,
