@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = Path(__file__).resolve().parent / "plugin"
 sys.path[:0] = [str(place) for place in (ROOT, PLUGIN) if str(place) not in sys.path]
 
+from course_build.run.normal import normalise  # noqa: E402
 from course_build.run.outcome import Failure  # noqa: E402
 from course_build.run.verdict import cell_error, plain, unfinished, verdict  # noqa: E402
 
@@ -182,6 +183,13 @@ class Execution:
         times = {cell.id: cell.metadata.get("papermill", {}).get("duration") for cell in cells}
         return {key: seconds for key, seconds in times.items() if seconds is not None}
 
+    def settle(self) -> None:
+        """Write the executed copy in the form in which two runs give the same bytes."""
+        from nbformat import write
+
+        if self.notebook is not None and not self.broken:
+            write(normalise(self.notebook), self.job["executed"])
+
 
 def kernel_told() -> dict[str, Any]:
     """Return what the kernel's supervisor has said: network, kernel, and at its end peak, why."""
@@ -209,12 +217,14 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     execution = Execution(job)
     failure = unknown_parameters(job["notebook"], job["parameters"]) or execution.run()
     told = kernel_told()
+    cells = execution.cell_seconds()
+    execution.settle()
     return {
         "seconds": round(time.perf_counter() - begun, 2),
         "peak_mb": told["peak_mb"] if "peak_mb" in told else children_peak_mb(),
         "failure": None if failure is None else asdict(failure),
         "status": "broken" if execution.broken else "failed" if failure else "passed",
-        "cells": execution.cell_seconds(),
+        "cells": cells,
         "kernel": told.get("kernel", "jupyter"),
         "network": told.get("network", "guard"),
     }
