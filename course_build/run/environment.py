@@ -14,10 +14,14 @@ FORBIDDEN = ("course_lib", "course_build")  # what a kernel must not be able to 
 KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
 
 # Runs in each kernel before its first cell: a warning that the notebook's own code (or library
-# code embedded in it) causes is an error; filters that a cell sets later go before these.
+# code embedded in it) causes is an error. What a cell filters later has precedence, and so has
+# what a library filters, be it imported in the kernel or before; so all but the categories which
+# Python itself shows or hides there go to the end.
 STARTUP = """\
-__import__("warnings").filterwarnings("error", module=r"__main__\\Z")
-__import__("warnings").filterwarnings("error", category=SyntaxWarning, module=r".*ipykernel_\\d+")
+__import__("warnings").filterwarnings("error", "", DeprecationWarning, r"__main__\\Z")
+__import__("warnings").filterwarnings("error", "", PendingDeprecationWarning, r"__main__\\Z")
+__import__("warnings").filterwarnings("error", module=r"__main__\\Z", append=True)
+__import__("warnings").filterwarnings("error", "", SyntaxWarning, r".*ipykernel_\\d+", append=True)
 """
 
 

@@ -13,6 +13,10 @@ import struct
 from pathlib import Path
 
 NEW_NETWORK, NEW_USER = 0x40000000, 0x10000000  # CLONE_NEWNET, CLONE_NEWUSER of <sched.h>
+DROP_FROM_BOUNDS, NO_NEW_PRIVILEGES = 24, 38  # PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS
+CAPABILITIES_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3 of <linux/capability.h>
+# net_admin, net_raw, sys_module, sys_rawio, sys_ptrace, sys_admin, sys_boot, sys_resource
+POWERS = (12, 13, 16, 17, 19, 21, 22, 24)
 SET_FLAGS, UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP of <linux/if.h>
 
 
@@ -45,3 +49,21 @@ def leave_network() -> str:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
     _raise_loopback()
     return "namespace"
+
+
+def give_up_powers() -> None:
+    """Give up for good what would let root enter another namespace or raise its own limits.
+
+    Whoever has no such power keeps what they have; no program gains a power when it is executed.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    for power in POWERS:
+        libc.prctl(DROP_FROM_BOUNDS, power, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then those above 31
+    if libc.capget(header, sets) == 0:
+        mask = sum(1 << power for power in POWERS)
+        for place in range(3):
+            sets[place] &= ~mask & 0xFFFFFFFF
+        libc.capset(header, sets)

@@ -34,8 +34,10 @@ if __name__ == "__main__":
     import supervisor
 
     sys.path.remove(HERE)
-    sys.path_importer_cache.pop(HERE, None)
+    for place in (HERE, __file__):
+        sys.path_importer_cache.pop(place, None)
 OWN = ("network", "supervisor")
+FIXED_SEED = 67280421310721  # with which torch started every process, before it drew one
 
 
 def reason_not_to_fork() -> str:
@@ -136,10 +138,14 @@ def furnish(request: dict[str, Any]) -> None:
         os.close(opened)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.chdir(request["cwd"])
+    if request["kernel"]:
+        network.give_up_powers()
     limits = request.get("limits", {})
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if "file_mb" in limits:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_mb"] * supervisor.MB,) * 2)
+    if "tasks" in limits:  # threads count too
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["tasks"],) * 2)
     if "memory_mb" in limits:  # one request for far too much is an error in its own place
         resource.setrlimit(resource.RLIMIT_DATA, (2 * limits["memory_mb"] * supervisor.MB,) * 2)
 
@@ -149,9 +155,7 @@ def forget(environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+    _draw_seeds()
     tempfile.tempdir = None
     site.USER_BASE = site.USER_SITE = None
     site.getusersitepackages()
@@ -160,6 +164,16 @@ def forget(environment: dict[str, str]) -> None:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
     gc.enable()
+
+
+def _draw_seeds() -> None:
+    """Seed each global generator anew, as a fresh process does."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.initial_seed() != FIXED_SEED:
+        torch.default_generator.seed()
 
 
 def _forget_folders_of_matplotlib() -> None:
@@ -210,6 +224,9 @@ def be_nursery() -> dict[str, Any]:
             raise supervisor.Refused(refused)
         request["fork"] = request.get("fork", "") if order["preload"] else ""
         held = network.leave_network() if order["offline"] else ""
+        if held == "namespace" and os.geteuid() != 0:
+            # counted for the new user namespace alone, not for all that the user runs
+            request["limits"]["tasks"] = 8 * request["limits"]["processes"]
         kernel = "forked" if request["fork"] else "plain"
         return {"network": held, "kernel": f"{kernel}: {because}" if because else kernel}
 
