@@ -233,8 +233,8 @@ def be_nursery() -> dict[str, Any]:
     return supervisor.supervise(connection, me, enter)
 
 
-def be_child(request: dict[str, Any]) -> None:
-    """Become what the request asks for."""
+def become(request: dict[str, Any]) -> None:
+    """Become a child as the request has it; does not return if it names a program to execute."""
     argv, environment = request["argv"], request["env"]
     environment |= {"JPY_PARENT_PID": str(os.getppid())} if request["kernel"] else {}
     furnish(request)
@@ -242,8 +242,11 @@ def be_child(request: dict[str, Any]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execvpe(argv[0], argv, environment)
     forget(environment)
-    {"kernel": run_kernel, "client": run_client}[request["fork"]](argv)
 
 
 if __name__ == "__main__":
-    be_child(be_nursery())
+    request = be_nursery()
+    become(request)
+    run = {"kernel": run_kernel, "client": run_client}[request["fork"]]
+    # `python -m` calls exec too: the stack below a cell is as deep as in a fresh kernel
+    exec('run(request["argv"])')

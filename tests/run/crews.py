@@ -1,0 +1,56 @@
+"""Notebooks of a few cells, run by a crew, and what their cells printed."""
+
+import json
+import threading
+
+import nbformat
+import pytest
+
+from course_build.run.one import Crew
+from course_build.run.outcome import Job, Limits, Plan
+from course_build.run.reports import describe
+
+LIMITS = Limits(start=120, cell=100, wall=120, grace=10)
+PYTHON = {"name": "python3", "display_name": "python3", "language": "python"}
+
+
+def write(path, sources):
+    """Write a notebook whose cells have these sources and the ids cell-0, cell-1, ..."""
+    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{n}") for n, text in enumerate(sources)]
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": PYTHON})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def run(crew, folder, *sources, name="notebook"):
+    """Run a notebook, and return its outcome."""
+    path = write(folder / f"{name}.ipynb", sources)
+    job = Job(path, "learner", "en", folder / "out" / f"{name}.ipynb")
+    return crew.run(job, threading.Event())
+
+
+def outputs(outcome):
+    """Return the outputs of each cell of the executed copy."""
+    notebook = json.loads(outcome.job.executed.read_text(encoding="utf-8"))
+    return [cell.get("outputs", []) for cell in notebook["cells"]]
+
+
+def printed(outcome):
+    """Return what the cells of a notebook that passed have printed."""
+    assert outcome.status == "passed", describe(outcome)
+    return "".join("".join(out.get("text", "")) for cell in outputs(outcome) for out in cell)
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """A crew whose kernels are forked."""
+    with Crew(Plan(limits=LIMITS)) as crew:
+        yield crew
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A crew whose kernels are fresh interpreters."""
+    with Crew(Plan(limits=LIMITS, kernels="plain")) as crew:
+        yield crew
