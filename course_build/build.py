@@ -4,8 +4,9 @@ Each stage says everything it finds; a stage begins only when the ones before fo
 broken. Stale translations do not stop the later stages: the caller decides about them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from course_build.clashes import check_clashes, own_imports
 from course_build.code_twins import check_code_twins
@@ -23,6 +24,7 @@ from course_build.language import check_comments
 from course_build.lint import code_faults, lint
 from course_build.notebook import NotebookCell, Parts, compose, solve
 from course_build.parity import check_parity
+from course_build.places import Files, notebook_path, solved_path, stem_of
 from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
 from course_build.render import render
@@ -31,17 +33,8 @@ from course_build.source import Cell, parse_source
 from course_build.structure import check_structure, check_syntax
 from course_build.twins import Unit, pair_twins, stale_twins
 
-SOURCES = "notebooks/src"
-
-
-@dataclass(frozen=True)
-class Files:
-    """Everything that a build reads: path -> bytes, paths relative to the repository."""
-
-    sources: Mapping[str, bytes]
-    library: Mapping[str, bytes]
-    references: Mapping[str, bytes]
-    glossary: Mapping[str, bytes] = field(default_factory=dict)
+Result = TypeVar("Result")
+Apply = Callable[[Callable[[str], Result], Sequence[str]], Iterable[Result]]  # as map does
 
 
 @dataclass(frozen=True)
@@ -53,28 +46,58 @@ class Course:
     stale: tuple[Finding, ...]
     pages: Mapping[str, bytes] = field(default_factory=dict)
 
-    def with_notebook(self, stem: str, language: str, learner: bytes, solved: bytes) -> "Course":
-        """This course and one notebook more, in both editions."""
-        return replace(
-            self,
-            notebooks={**self.notebooks, notebook_path(language, stem): learner},
-            solved={**self.solved, solved_path(language, stem): solved},
-        )
+
+@dataclass(frozen=True)
+class Rendered:
+    """What one source became, by language: both editions, and where each term is first used."""
+
+    editions: Mapping[str, tuple[bytes, bytes]]
+    uses: Mapping[str, Mapping[str, str]]
+    findings: tuple[Finding, ...]
 
 
-def stem_of(path: str) -> str:
-    """A source's name without folder and ending."""
-    return path.rsplit("/", 1)[-1].removesuffix(".py")
+@dataclass(frozen=True)
+class Renderer:
+    """Renders one source at a time; what all of them share is read once."""
 
+    files: Files
+    settings: Settings
+    languages: Sequence[str]
+    terms: tuple[Term, ...]
+    library: Library
+    linker: Linker
+    preview: bool
 
-def notebook_path(language: str, stem: str) -> str:
-    """Where the learner's notebook belongs."""
-    return f"notebooks/{language}/{stem}.ipynb"
-
-
-def solved_path(language: str, stem: str) -> str:
-    """Where the notebook with the solutions in place belongs."""
-    return f"build/solved/{language}/{stem}.ipynb"
+    def render(self, path: str) -> Rendered:
+        """Render a source in every language, or find what is broken in it."""
+        settings = self.settings
+        findings: list[Finding] = []
+        try:
+            text = decode(path, self.files.sources[path])
+            units = read_units(parse_source(path, text, settings.languages), settings)
+            stale = {
+                language: stale_twins(units, language) if language in settings.complete else []
+                for language in self.languages
+            }
+            findings += [finding for found in stale.values() for finding in found]
+            parts = gather_parts(units, self.library, self.files.references)
+            parts = replace(parts, drafts=settings.drafts)
+            composed = compose_all(parts, self.languages, settings)
+        except CourseError as error:
+            return Rendered({}, {}, (*findings, *error.findings))
+        stems = [stem_of(source) for source in self.files.sources]
+        rendered, uses = {}, {}
+        for language, editions in composed.items():
+            keys = [finding.key for finding in stale[language]] if self.preview else []
+            told = progress(units, language) if language in settings.drafts else ""
+            head = head_texts(
+                stem_of(path), stems, language, settings, keys, told, has_glossary=bool(self.terms)
+            )
+            name = f"{stem_of(path)}.{language}.ipynb"
+            linked, uses[language] = link_editions(self.linker, *editions)
+            learner, solved = (render(add_head(cells, head), name) for cells in linked)
+            rendered[language] = learner, solved
+        return Rendered(rendered, uses, tuple(findings))
 
 
 def build_course(
@@ -84,48 +107,31 @@ def build_course(
     languages: Sequence[str],
     *,
     preview: bool = False,
+    apply: Apply = map,
 ) -> Course:
     """Render the sources at these paths in these languages; raises CourseError.
 
-    A preview says in the notebook itself which of its cells are stale.
+    A preview says in the notebook itself which of its cells are stale. `apply` renders each
+    source: in this process, or as parallel.spread does.
     """
     stop_if_broken(check_names(files.sources))
-    library = Library(files.library, read_library_module)
-    stems = [stem_of(path) for path in files.sources]
     terms = read_terms(files, settings)
-    linker = Linker(terms)
-    uses: dict[str, dict[str, dict[str, str]]] = {language: {} for language in languages}
-    course = Course({}, {}, ())
-    findings: list[Finding] = []
-    for path in paths:
-        try:
-            text = decode(path, files.sources[path])
-            units = read_units(parse_source(path, text, settings.languages), settings)
-            stale = {
-                language: stale_twins(units, language) if language in settings.complete else []
-                for language in languages
-            }
-            findings += [finding for found in stale.values() for finding in found]
-            parts = replace(gather_parts(units, library, files.references), drafts=settings.drafts)
-            composed = compose_all(parts, languages, settings)
-        except CourseError as error:
-            findings += error.findings
-            continue
-        for language, editions in composed.items():
-            keys = [finding.key for finding in stale[language]] if preview else []
-            told = progress(units, language) if language in settings.drafts else ""
-            head = head_texts(
-                stem_of(path), stems, language, settings, keys, told, has_glossary=bool(terms)
-            )
-            name = f"{stem_of(path)}.{language}.ipynb"
-            linked, uses[language][stem_of(path)] = link_editions(linker, *editions)
-            rendered = [render(add_head(cells, head), name) for cells in linked]
-            course = course.with_notebook(stem_of(path), language, *rendered)
+    library = Library(files.library, read_library_module)
+    renderer = Renderer(files, settings, languages, terms, library, Linker(terms), preview)
+    results = dict(zip(paths, apply(renderer.render, paths), strict=True))
+    findings = [finding for rendered in results.values() for finding in rendered.findings]
     stop_if_broken(findings)
+    notebooks, solved = {}, {}
+    uses: dict[str, dict[str, Mapping[str, str]]] = {language: {} for language in languages}
+    for path, rendered in results.items():
+        for language, editions in rendered.editions.items():
+            stem = stem_of(path)
+            notebooks[notebook_path(language, stem)], solved[solved_path(language, stem)] = editions
+            uses[language][stem] = rendered.uses[language]
+    pages = {}
     if terms and len(paths) == len(files.sources):  # the page tells of all the modules
         pages = {page_path(code): write_page(terms, code, settings, uses[code]) for code in uses}
-        course = replace(course, pages=pages)
-    return replace(course, stale=in_reading_order(findings))
+    return Course(notebooks, solved, in_reading_order(findings), pages)
 
 
 def read_terms(files: Files, settings: Settings) -> tuple[Term, ...]:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from course_build.build import stem_of
 from course_build.decode import decode
 from course_build.findings import CourseError, Finding
+from course_build.places import stem_of
 from course_build.settings import SETTINGS_FILE, Settings, parse_settings
 
 
@@ -21,8 +21,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def read_settings(root: Path) -> Settings:
     """Read the settings of the repository at root; raises CourseError."""
+    return parse_settings(decode(SETTINGS_FILE, read_settings_file(root)))
+
+
+def read_settings_file(root: Path) -> bytes:
+    """Read the file of the settings; raises CourseError where there is none."""
     try:
-        return parse_settings(decode(SETTINGS_FILE, (root / SETTINGS_FILE).read_bytes()))
+        return (root / SETTINGS_FILE).read_bytes()
     except FileNotFoundError as error:
         raise asked_wrongly(f"there is no {SETTINGS_FILE}", "run in the repository") from error
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from course_build.code import comments, parse_code
 from course_build.findings import CourseError, Finding
 from course_build.imports import Import, imports_in
-from course_build.library import PACKAGE, Definition, Library
+from course_build.library import Definition, Library
 from course_build.order import CircularNeed, dependencies_first
+from course_build.places import PACKAGE
 from course_build.reading import import_problem
 from course_build.source import Cell
 

@@ -5,17 +5,15 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from course_build.build import SOURCES, Files
 from course_build.findings import CourseError, Finding
-from course_build.library import PACKAGE
-from course_build.reference import FOLDER
+from course_build.places import PACKAGE, REFERENCES, SOURCES, Files
 
 WRITING = ".writing"
 
 
 def read_files(root: Path) -> Files:
     """Read every source, library file and reference of the repository."""
-    references = {**_read(root, FOLDER, "*.json"), **_read(root, FOLDER, "SHA256SUMS")}
+    references = {**_read(root, REFERENCES, "*.json"), **_read(root, REFERENCES, "SHA256SUMS")}
     return Files(
         sources=_read(root, SOURCES, "*.py"),
         library=_read(root, PACKAGE, "**/*.py"),
@@ -44,13 +42,38 @@ def changed_files(root: Path, files: Mapping[str, bytes]) -> dict[str, str]:
 def orphans(root: Path, folders: Iterable[str], expected: Iterable[str]) -> list[str]:
     """What lies in these folders and belongs to no source."""
     expected = set(expected)
-    found = [path for folder in folders for path in sorted((root / folder).glob("*"))]
-    names = [path.relative_to(root).as_posix() for path in found if not _is_hidden(path)]
-    return [name for name in names if name not in expected]
+    found = [f"{folder}/{name}" for folder in folders for name in visible(root, folder)]
+    return [path for path in found if path not in expected]
+
+
+def visible(root: Path, folder: str) -> list[str]:
+    """The names in a folder, sorted, without hidden ones; none where there is no such folder."""
+    return [path.name for path in sorted((root / folder).glob("*")) if not _is_hidden(path)]
+
+
+def rendered_folders(root: Path) -> set[str]:
+    """Every folder that notebooks were rendered into, whatever the settings say today."""
+    rendered = root.glob("notebooks/[a-z]*/module_*.ipynb")
+    return {path.parent.relative_to(root).as_posix() for path in rendered} - {SOURCES}
 
 
 def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(".") and not path.name.endswith(WRITING)
+    """Is this none of ours? What a build left that was stopped is; what one writes now is not."""
+    if not path.name.startswith("."):
+        return False
+    return not path.name.endswith(WRITING) or _is_running(path.name.split(".")[-2])
+
+
+def _is_running(process: str) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is no question
+        return False
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OverflowError, OSError):
+        return False
+    return True
 
 
 def write_files(

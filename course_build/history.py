@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_build.build import notebook_path, stem_of
 from course_build.glossary_links import unlink
+from course_build.places import notebook_path, stem_of
 from course_build.source import texts_in
 from course_build.twins import stamp
 

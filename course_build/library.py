@@ -12,8 +12,6 @@ from functools import cached_property
 from course_build.imports import Import
 from course_build.names import names_needed, names_needed_at_once
 
-PACKAGE = "course_lib"
-
 
 @dataclass(frozen=True)
 class Definition:

@@ -7,14 +7,16 @@ every name that it needs. What is clean in both is clean as a whole.
 """
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from pyflakes import checker, messages
 
 from course_build.code import as_read
 from course_build.imports import Import
-from course_build.library import PACKAGE, Definition
+from course_build.library import Definition
 from course_build.names import statements_in
+from course_build.places import PACKAGE
 
 KERNEL_NAMES = ("display", "get_ipython")
 UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal)
@@ -85,14 +87,14 @@ def _enclosed(definition: Definition) -> ast.stmt:
 
     Its imports are really there: pyflakes reads the strings in a `cast` of typing as names.
     """
-    imports = [i for name in definition.needs for i in definition.imports.get(name, ())]
-    body = [*_import_statements(imports), definition.node]
+    imports = {i for name in definition.needs for i in definition.imports.get(name, ())}
+    body = [*map(_import_statement, sorted(imports)), definition.node]
     return ast.FunctionDef(NO_NAME, _arguments(sorted(definition.needs)), body, [], **PLACE)
 
 
-def _import_statements(imports: Iterable[Import]) -> Iterator[ast.stmt]:
-    for imported in sorted(imports):
-        yield from ast.parse(imported.statement).body
+@functools.cache
+def _import_statement(imported: Import) -> ast.stmt:
+    return ast.parse(imported.statement).body[0]
 
 
 def _has_type_parameters(node: ast.stmt) -> bool:

@@ -11,7 +11,8 @@ from course_build.code import as_read
 from course_build.decode import decode
 from course_build.findings import CourseError, Finding, stop_if_broken
 from course_build.imports import Import, imports_in
-from course_build.library import PACKAGE, Definition, LibraryModule
+from course_build.library import Definition, LibraryModule
+from course_build.places import PACKAGE
 
 LOCALIZED = "# localized"
 DYNAMIC = ("globals", "eval", "exec", "__import__")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from course_build.findings import CourseError, Finding
+from course_build.places import REFERENCES
 from course_build.source import Cell
 
-FOLDER = "reference"
-SUMS = f"{FOLDER}/SHA256SUMS"
+SUMS = f"{REFERENCES}/SHA256SUMS"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Reference:
 
 def load_reference(cell: Cell, files: Mapping[str, bytes]) -> Reference:
     """The reference that a cell asks for; refuses any that is missing, altered or not canonical."""
-    path = f"{FOLDER}/{cell.reference}.json"
+    path = f"{REFERENCES}/{cell.reference}.json"
     if path not in files:
         raise CourseError(
             [cell.finding("no-reference", f"{path} does not exist", "run: make reference")]
@@ -69,7 +69,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def _expected_digest(path: str, files: Mapping[str, bytes]) -> str:
-    name = path.removeprefix(f"{FOLDER}/")
+    name = path.removeprefix(f"{REFERENCES}/")
     for line in files.get(SUMS, b"").decode("utf-8", "replace").splitlines():
         match = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if match and match.group(2) == name:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from course_build.chrome import CHROME
 from course_build.findings import CourseError, Finding
-
-SETTINGS_FILE = "pyproject.toml"
+from course_build.places import SETTINGS_FILE
 
 
 @dataclass(frozen=True)

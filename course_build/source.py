@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_build import quick_imports  # noqa: F401  (before jupytext: see there)
 from course_build.findings import CourseError, Finding, stop_if_broken
 from course_build.header import key_in, read_header
+from course_build.quick_imports import without_server
 
-import jupytext  # isort: skip
+with without_server():
+    import jupytext
 
 HEADER = re.compile(r"# %%(?: \[markdown\])?(?: .*)?")
 HEADER_LIKE = re.compile(r"\s*#\s*%%")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from course_build.build import stem_of
 from course_build.choosing import add_choice, chosen_modules, read_settings
 from course_build.commands import command
 from course_build.files import read_files
@@ -21,6 +20,7 @@ from course_build.pairs import (
     read_cells,
     translations_chosen,
 )
+from course_build.places import stem_of
 from course_build.prose import count_words
 from course_build.source import Cell
 from course_build.twins import missing_twin, stale_twin

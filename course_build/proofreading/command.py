@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_build.build import SOURCES, stem_of
 from course_build.choosing import add_choice, chosen_languages, chosen_modules, read_settings
 from course_build.decode import decode
 from course_build.files import read_files
 from course_build.findings import DONE, WORK, Finding, in_reading_order
 from course_build.glossary import GLOSSARY, Term, read_glossary
+from course_build.places import SOURCES, stem_of
 from course_build.proofreading.gather import code_pieces, page_pieces, source_pieces, table_pieces
 from course_build.proofreading.languages import TABLES
 from course_build.proofreading.lookalikes import check_letters, check_words

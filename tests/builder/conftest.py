@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from course_build import cli
+from course_build import cli, stamp
 
 SETTINGS = '[tool.course]\nlanguages = ["en", "ru"]\nrepository = ""\nbranch = "main"\n'
 NAME = "module_03_toy"
@@ -158,10 +158,11 @@ class Repository:
         return "".join(self.cell(key, language, folder)["source"])
 
     def outputs(self) -> dict[str, bytes]:
-        """Every file that a build may write: path -> bytes."""
+        """Every file that a build may write, the stamp apart: path -> bytes."""
         folders = ("notebooks/en", "notebooks/ru", "build")
         paths = [p for f in folders for p in sorted((self.root / f).rglob("*")) if p.is_file()]
-        return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
+        files = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
+        return {path: data for path, data in files.items() if path != stamp.PLACE}
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 import polib
 import pytest
 
-from course_build import cli
 from course_build.chrome import CHROME
+from course_build.findings import BROKEN, DONE, WORK
 from course_build.twins import stamp
 
 from .conftest import Repository, code, prose
@@ -64,7 +64,7 @@ def course(tmp_path, capsys):
 
 def done(course, *arguments):
     ran = course.run(*arguments)
-    assert ran.code == cli.DONE, ran.err
+    assert ran.code == DONE, ran.err
     return ran
 
 
@@ -136,7 +136,7 @@ def test_a_third_language_from_its_first_command_to_its_promotion(course, monkey
     old = translated[f"{stem}:{key}"].msgid
     course.write(source, woven.replace(f"\n{old}\n", f"\n{old} Indeed.\n", 1))
     ran = course.run("--module", stem)
-    assert ran.code == cli.WORK
+    assert ran.code == WORK
     changed = [f"changed after the {code} text" in ran.err for code in ("ru", "qtz")]
     assert changed == [True, False]
     done(course, "confirm", f"{stem}:{key}", "--lang", "ru")
@@ -151,7 +151,7 @@ def test_a_third_language_from_its_first_command_to_its_promotion(course, monkey
     assert "[glossary]\n    attention has no word in qtz" in course.broken()
     (course.root / "notebooks/src/glossary.toml").unlink()
     ran = course.run("--module", stem)
-    assert ran.code == cli.BROKEN
+    assert ran.code == BROKEN
     assert ran.err.count("the qtz twin is missing") == len(keys) - len(mine)
 
 
