@@ -1,5 +1,6 @@
 """Spreading work over the cores: the same results in the same order as doing it here."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -17,9 +18,12 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result
 
     What a helping process does not bring back, this one does itself: an error is raised here.
     """
-    count = min(len(items), _usable_cores())
-    helpers = [_Helper(work, items[number::count]) for number in range(1, count)]
+    count = max(1, min(len(items), _usable_cores()))
+    helpers: list[_Helper] = []
     try:
+        with contextlib.suppress(OSError):  # as many as the system allows
+            for number in range(1, count):
+                helpers.append(_Helper(work, items[number::count]))
         done = dict(enumerate(map(work, items[::count])))
         results = {place * count: result for place, result in done.items()}
         for number, helper in enumerate(helpers, 1):
@@ -45,7 +49,12 @@ class _Helper:
 
     def __init__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> None:
         self._reading, writing = os.pipe()
-        self._pid = os.fork()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(self._reading)
+            os.close(writing)
+            raise
         if self._pid == 0:
             _help(work, items, writing)
         os.close(writing)

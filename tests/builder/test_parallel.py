@@ -70,6 +70,14 @@ def test_an_interrupt_ends_the_helpers(cores):
         spread(work, range(8))
 
 
+def test_without_helpers_everything_is_done_here(cores, monkeypatch):
+    def refuse():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(parallel.os, "fork", refuse)
+    assert set(spread(lambda item: os.getpid(), range(8))) == {HERE}
+
+
 def test_beside_other_threads_nothing_is_forked(monkeypatch, tmp_path):
     for thread in ("1", "2"):
         (tmp_path / thread).mkdir()
