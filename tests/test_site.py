@@ -11,7 +11,7 @@ from course_build.site.switch import entrance, named_languages
 SETTINGS = Settings(("en", "ru"), "", "main", titles={"en": "A <course>", "ru": "Курс"})
 STEM = "module_03_idea"
 HEAD = "Этот блокнот по-русски: [ru/module_03_idea.ipynb](../ru/module_03_idea.ipynb)"
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"></svg>'
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5" />\n'
 
 
 def figure(alt):

@@ -28,6 +28,7 @@ WORK, PAGES = "build/pages", "build/site"
 GLOSSARY = "glossary.md"
 MATHJAX = (  # what a page with TeX in it asks for; the package holds 10 MB more
     "tex-chtml.js",
+    "ui/safe.js",
     "output/chtml/fonts/woff-v2",
     "input/tex/extensions",
 )

@@ -39,7 +39,10 @@ html_sidebars = {
 }
 
 mathjax_path = "../../_mathjax/tex-chtml.js"  # one copy for all languages
-mathjax3_config = {"options": {"enableMenu": False}}  # its menu makes each formula a tab stop
+mathjax3_config = {
+    "options": {"enableMenu": False},  # its menu makes each formula a tab stop
+    "loader": {"load": ["ui/safe"]},  # a formula may come from an output: no scripts in links
+}
 
 
 def visit_fold(self, node):

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 from course_build.executed import joined, read_notebook
 from course_build.head import links
 from course_build.settings import Settings
+from course_build.site.clean import SVG, clean_output
 
-SVG = "image/svg+xml"
 ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
 LINK = re.compile(r"\]\(((?:\.\./\w+/)?[\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>\n\n(?=#)')
@@ -76,7 +76,8 @@ def _cell(cell: Mapping[str, Any], stem: str, figures: dict[str, bytes]) -> dict
         page["metadata"]["mystnb"] = prompts
         page["source"] = joined(cell["source"])[title.end() :]
     names = _names(stem, cell["id"])
-    page["outputs"] = [_output(output, names, figures) for output in cell["outputs"]]
+    shown = filter(None, map(clean_output, cell["outputs"]))
+    page["outputs"] = [_output(output, names, figures) for output in shown]
     return page
 
 
@@ -96,6 +97,7 @@ def _output(
     figures[f"{ASSETS}/{name}"] = svg.encode()
     root = ElementTree.fromstring(svg)
     alt = html.escape(output["metadata"][SVG]["alt"])
-    size = f'width="{root.get("width")}" height="{root.get("height")}"'
+    width, height = (html.escape(root.get(name, "")) for name in ("width", "height"))
+    size = f'width="{width}" height="{height}"'
     image = f'<div class="figure"><img src="_static/{name}" {size} alt="{alt}"></div>'
     return {**output, "data": {"text/html": image}, "metadata": {}}
