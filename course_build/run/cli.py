@@ -16,6 +16,7 @@ had run; 2 the run itself is broken (nothing to run, a worker that died, a disk 
 import argparse
 import ast
 import errno
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from course_build.findings import CourseError
+from course_build.run.cache import Cache
 from course_build.run.jobs import (
     EDITIONS,
     EXECUTED,
@@ -86,9 +88,22 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="run one of N shares of the chosen notebooks; each is in exactly one share, the same "
         "on every machine that is given the same choice",
     )
+    add(
+        "--kernels",
+        choices=["forked", "plain", "jupyter"],
+        default="forked",
+        help="forked from a preloaded process (fast), plain: a fresh Python each under the same "
+        "limits, or jupyter's own without limits (default: %(default)s)",
+    )
+    add("--locale", default=Plan.locale, help="LC_ALL of the kernels (default: %(default)s)")
     _limit(parser, "--cell-limit", f"for one cell (default: {limits.cell})")
     _limit(parser, "--limit", f"for one notebook (default: {limits.wall})")
     _limit(parser, "--total-limit", "for all together (default: none)")
+    add(
+        "--cache",
+        action="store_true",
+        help="leave out what passed before, in build/cache, when nothing has changed since",
+    )
     add("--output", type=Path, default=EXECUTED, metavar="FOLDER", help="where all results go")
     return parser.parse_args(argv)
 
@@ -107,13 +122,25 @@ def plan_of(options: argparse.Namespace) -> Plan:
         {name: _value(text) for name, text in options.parameter},
         limits,
         total_limit=options.total_limit,
+        kernels=options.kernels,
+        locale=options.locale,
     )
     return replace(plan, workers=options.workers) if options.workers else plan
+
+
+def check_cache(options: argparse.Namespace) -> None:
+    """Refuse --cache where CI is set: there, every notebook must have run."""
+    if options.cache and os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        raise ChoiceError(
+            "--cache is refused where the environment has CI set: a CI run proves that every "
+            "notebook runs. Leave --cache out"
+        )
 
 
 def choose(options: argparse.Namespace) -> list[Job]:
     """Find the notebooks that the command line names; ChoiceError when there is none."""
     editions = EDITIONS if options.edition == "all" else (options.edition,)
+    check_cache(options)
     check_choice(options.lang, options.module)
     jobs = find_course(editions, options.lang, options.module, options.output)
     if not jobs:
@@ -143,6 +170,11 @@ def explain(error: OSError) -> str:
     )
 
 
+def complain(text: str) -> None:
+    """Tell something on the error stream: the standard one is for the report."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run what the command line names and return the exit code."""
     options = parse(argv)
@@ -155,12 +187,14 @@ def main(argv: list[str] | None = None) -> int:
             print("\n".join(listed(jobs)))
             return 0
         mine = shard_of(jobs, options.shard) if options.shard else jobs
-        run = run_course(mine, plan_of(options), options.output, options.shard)
+        plan = plan_of(options)
+        cache = Cache(plan, say=complain) if options.cache else None
+        run = run_course(mine, plan, options.output, options.shard, cache)
     except OSError as error:
-        print(explain(error), file=sys.stderr)
+        complain(explain(error))
         return 2
     except (CourseError, ChoiceError) as error:
-        print(error, file=sys.stderr)
+        complain(str(error))
         return 2
     return conclude(run, len(jobs), options.output)
 

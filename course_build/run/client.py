@@ -4,6 +4,7 @@ A child of the nursery of clients runs `main`, or a fresh Python runs this file.
 directory and environment are the kernel's own.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -90,8 +91,12 @@ class Execution:
             """papermill's client; a notebook that prints too much loses its kernel."""
 
             seen = 0
+            place = -1
 
             def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+                if cell_index != self.place:
+                    self.place = cell_index
+                    execution.tell_place(cell_index)
                 self.seen += message_bytes(msg["content"])
                 if self.seen > execution.job["limits"]["output_mb"] * 10**6:
                     if not execution.flooded:
@@ -118,6 +123,12 @@ class Execution:
 
         return Keeping
 
+    def tell_place(self, cell_index: int) -> None:
+        """Leave beside the executed copy which cell runs, for whoever watches."""
+        place = f"{cell_index + 1}/{len(self.notebook.cells)}"
+        with contextlib.suppress(OSError):
+            Path(self.job["executed"]).with_suffix(".cell").write_text(place, encoding="ascii")
+
     def run(self) -> Failure | None:
         """Execute the notebook, leave the executed copy, and judge it."""
         import papermill
@@ -138,8 +149,8 @@ class Execution:
                 start_timeout=job["limits"]["start"],
                 execution_timeout=job["limits"]["cell"],
             )
-        except papermill.PapermillExecutionError:
-            return cell_error(self.notebook)
+        except papermill.PapermillExecutionError as error:
+            return cell_error(self.notebook) or Failure(plain(str(error)))
         except Exception as error:
             if type(error).__name__ == "RefusedError":
                 self.broken = True

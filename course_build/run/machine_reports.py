@@ -21,7 +21,7 @@ report.json, one object:
         peak_mb           the most memory, in 10^6 bytes, or null
         kernel, network   how the kernel was made, and what kept the network away
         executed          the executed copy, or null: there is none of this run
-        failure           null, or reason, cell, cells, key, source
+        failure           null, or reason, cell, cells, key, source, calls (what led to the error)
 
 junit.xml: a test case for each notebook, class EDITION.LANGUAGE; a failed notebook is a failure,
 a broken or stopped one an error, one that did not run is skipped.
@@ -29,7 +29,6 @@ a broken or stopped one an error, one that did not run is skipped.
 
 import importlib.metadata
 import json
-import os
 import platform
 import xml.etree.ElementTree as ElementTree
 from dataclasses import asdict
@@ -38,6 +37,7 @@ from typing import Any
 
 from course_build.run.outcome import Outcome, Run
 from course_build.run.reports import describe, printable, short
+from course_build.run.writing import write_whole
 
 PACKAGES = ("torch", "numpy", "matplotlib", "ipykernel", "nbclient", "papermill")
 
@@ -150,8 +150,5 @@ def write_reports(run: Run, folder: Path) -> None:
     # A lone surrogate cannot be written in UTF-8; JSON has an escape for it, the same as Python's.
     text = json.dumps(report(run), ensure_ascii=False, indent=1, default=str) + "\n"
     files = {"report.json": text.encode("utf-8", "backslashreplace"), "junit.xml": junit(run)}
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        waiting = folder / f".{name}.{os.getpid()}.writing"
-        waiting.write_bytes(content)
-        waiting.replace(folder / name)
+        write_whole(folder / name, content)

@@ -56,10 +56,11 @@ class Failure:
     cells: int | None = None
     key: str | None = None
     source: str = ""
+    calls: str = ""  # from the failing line to the error
 
     def __str__(self) -> str:
         place = "" if self.cell is None else f"cell {self.cell} of {self.cells}, key {self.key}: "
-        return "\n".join(part for part in (place + self.reason, self.source) if part)
+        return "\n".join(part for part in (place + self.reason, self.source, self.calls) if part)
 
 
 @dataclass(frozen=True)

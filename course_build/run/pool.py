@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from pathlib import Path
 
 from course_build.run.one import Crew
 from course_build.run.outcome import Failure, Job, Outcome, Plan
@@ -105,16 +106,20 @@ def _outcome(job: Job, future: Future[Outcome] | None) -> Outcome:
     return future.result()
 
 
+def staged(job: Job) -> Path:
+    """Say where an executed copy is written before it is put in place."""
+    return job.executed.parent / f".{job.name}.part" / job.executed.name
+
+
 def _in_place(job: Job, crew: Crew, stop: threading.Event) -> Outcome:
     """Run one notebook; its executed copy appears at once and whole, or not at all."""
-    stage = job.executed.parent / f".{job.name}.part"
-    staged = stage / job.executed.name
+    waiting = staged(job)
     try:
-        outcome = crew.run(replace(job, executed=staged), stop)
-        if staged.exists():
-            staged.replace(job.executed)
+        outcome = crew.run(replace(job, executed=waiting), stop)
+        if waiting.exists():
+            waiting.replace(job.executed)
         else:
             job.executed.unlink(missing_ok=True)
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        shutil.rmtree(waiting.parent, ignore_errors=True)
     return replace(outcome, job=job)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from course_build.run.cache import Cache
 from course_build.run.jobs import EXECUTED, ROOT, label, longest_first
 from course_build.run.machine_reports import write_reports
 from course_build.run.outcome import Job, Outcome, Plan, Run
 from course_build.run.pool import Interrupted, run_jobs
-from course_build.run.progress import following
+from course_build.run.progress import Lines, Live, following
 from course_build.run.reports import short
+from course_build.run.writing import write_whole
 
 SECONDS = ROOT / "build" / "run-seconds.json"  # of the last run of each notebook that passed
 LOCK, HOLDER = ".run.lock", ".run.holder"
@@ -53,7 +55,7 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def read_seconds(path: Path = SECONDS) -> dict[str, float]:
+def read_seconds(path: Path) -> dict[str, float]:
     """Read how long notebooks took before; nothing when the file is missing or damaged."""
     try:
         told = json.loads(path.read_bytes())
@@ -62,20 +64,26 @@ def read_seconds(path: Path = SECONDS) -> dict[str, float]:
         return {}
 
 
-def keep_seconds(outcomes: list[Outcome], path: Path = SECONDS) -> None:
+def keep_seconds(outcomes: list[Outcome], path: Path) -> None:
     """Add what passed to the seconds that are known; they only set the order, so no matter if not.
 
     What other notebooks took stays, also when only a few ran.
     """
     new = {label(o.job): o.seconds for o in outcomes if o.status == "passed"}
-    if not new:
-        return
-    waiting = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    text = json.dumps(read_seconds(path) | new, indent=1, sort_keys=True) + "\n"
     with contextlib.suppress(OSError):
-        text = json.dumps(read_seconds(path) | new, indent=1, sort_keys=True) + "\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        waiting.write_text(text, encoding="utf-8")
-        waiting.replace(path)
+        write_whole(path, text.encode())
+
+
+def _from_cache(jobs: list[Job], cache: Cache | None, progress: Lines | Live) -> dict[Job, Outcome]:
+    """Take from the cache what is there, and tell of each."""
+    hits = {}
+    for job in jobs if cache else ():
+        outcome = cache.find(job)
+        if outcome is not None:
+            hits[job] = outcome
+            progress.tell(outcome)
+    return hits
 
 
 def run_course(
@@ -83,6 +91,7 @@ def run_course(
     plan: Plan | None = None,
     output: Path = EXECUTED,
     shard: tuple[int, int] | None = None,
+    cache: Cache | None = None,
 ) -> Run:
     """Run notebooks as `make run` does, and leave report.json and junit.xml in the output folder.
 
@@ -93,15 +102,22 @@ def run_course(
         started, begun = datetime.now(UTC), time.monotonic()
         ended = "complete"
         with following(len(jobs), plan) as progress:
+            hits = _from_cache(jobs, cache, progress)
+            rest = longest_first([job for job in jobs if job not in hits], read_seconds(SECONDS))
+
+            def tell(outcome: Outcome) -> None:
+                if cache:
+                    cache.keep(outcome)
+                progress.tell(outcome)
+
             try:
-                ordered = longest_first(jobs, read_seconds())
-                outcomes = run_jobs(ordered, plan, progress.tell, progress.begin)
+                outcomes = run_jobs(rest, plan, tell, progress.begin) if rest else []
                 if any(outcome.status in ("stopped", "not run") for outcome in outcomes):
                     ended = "total limit"
             except Interrupted as stop:
                 outcomes = stop.outcomes
                 ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
-        by_job = {outcome.job: outcome for outcome in outcomes}
+        by_job = hits | {outcome.job: outcome for outcome in outcomes}
         run = Run(
             [by_job[job] for job in jobs],
             plan,
@@ -111,6 +127,6 @@ def run_course(
             ended,
         )
         if not plan.parameters:
-            keep_seconds(outcomes)
+            keep_seconds(outcomes, SECONDS)
         write_reports(run, output)
     return run

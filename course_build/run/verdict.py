@@ -1,6 +1,7 @@
 """Judge an executed notebook: did all of it run, and did its exercises say what they must."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from course_build.run.outcome import Failure
@@ -9,6 +10,9 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 MARKS = {"learner": ("○", "not attempted"), "solved": ("✓", "passed")}
 ADDED = {"injected-parameters", "papermill-error-cell-tag"}  # cells that papermill puts in
 SCREEN = 40  # lines of an error that are shown; the executed copy keeps all of it
+CALLS = 6  # calls between the failing line and the error that are shown
+FRAME = re.compile(r"(?:Cell In\[\d+\], line \d+|File .+?:\d+)(?:, in [^(]+)?")
+ARROW = re.compile(r"-+> +\d+ (.*)")
 AROUND = 4  # source lines shown before and after the failing one
 
 
@@ -30,11 +34,29 @@ def excerpt(source: str, line: int | None) -> str:
     )
 
 
-def failing_line(cell: dict[str, Any], traceback: list[str]) -> int | None:
+def failing_line(cell: dict[str, Any], traceback: Sequence[str]) -> int | None:
     """Find in an IPython traceback which line of this very cell was running."""
     text = ANSI.sub("", "\n".join(traceback))
     found = re.search(rf"Cell In\[{cell.get('execution_count')}\], line (\d+)", text)
     return int(found.group(1)) if found else None
+
+
+def calls(traceback: Sequence[str]) -> str:
+    """Give the way from the failing line to the error, a line a call; '' when there is no way.
+
+    Of a long way its end is given; of errors that led to one another, the last one's.
+    """
+    found: list[str] = []
+    for line in ANSI.sub("", "\n".join(traceback)).splitlines():
+        if line.startswith(("The above exception was", "During handling of the above")):
+            found.clear()
+        elif head := FRAME.match(line):
+            found.append(re.sub(r"^File .*site-packages[/\\]", "", head[0]))
+        elif found and (code := ARROW.match(line)):
+            found[-1] += f": {code[1].strip()}"
+    deeper = found[1:]
+    more = [f"... {len(deeper) - CALLS} calls"] if len(deeper) > CALLS else []
+    return "\n".join(["called from there:", *more, *deeper[-CALLS:]]) if deeper else ""
 
 
 def tags(cell: dict[str, Any]) -> set[str]:
@@ -57,12 +79,16 @@ def code_cells(notebook: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def failure_at(
-    notebook: dict[str, Any], number: int, reason: str, line: int | None = None
+    notebook: dict[str, Any],
+    number: int,
+    reason: str,
+    traceback: Sequence[str] = (),
 ) -> Failure:
     """Name a cell of a notebook as the place of a failure."""
     cells = own_cells(notebook)
     cell = cells[number - 1]
-    return Failure(plain(reason), number, len(cells), cell.get("id"), excerpt(cell["source"], line))
+    source = excerpt(cell["source"], failing_line(cell, traceback))
+    return Failure(plain(reason), number, len(cells), cell.get("id"), source, calls(traceback))
 
 
 def cell_error(notebook: dict[str, Any]) -> Failure | None:
@@ -78,8 +104,11 @@ def cell_error(notebook: dict[str, Any]) -> Failure | None:
                         f"the cell left with sys.exit({output['evalue']}), so the "
                         f"{len(cells) - place - 1} code cells after it never ran"
                     )
-                line = failing_line(cell, output["traceback"])
-                return failure_at(notebook, number, reason, line)
+                return failure_at(notebook, number, reason, output["traceback"])
+        if cell["metadata"].get("papermill", {}).get("exception"):
+            # an error whose words are no Unicode text never arrives here as an output
+            reason = "this cell raised an error whose message cannot be shown"
+            return failure_at(notebook, number, reason)
     return None
 
 
