@@ -79,6 +79,8 @@ class Nursery:
         """End the process and all its children, and wait for that."""
         with self.process.stdin:
             pass
+        if not Path(self.address).exists():  # still importing: it has no child yet
+            self.process.kill()
         try:
             self.process.wait(15)
         except subprocess.TimeoutExpired:

@@ -12,6 +12,8 @@ from pathlib import Path
 from course_build.run.one import Crew
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 
+ECHO = 1.0  # seconds in which a signal may come twice: from a terminal, and from who passes it on
+
 
 class Interrupted(KeyboardInterrupt):
     """A signal stopped the run; `outcomes` says what had become of each notebook by then."""
@@ -52,8 +54,8 @@ def run_jobs(
             if left:
                 _end(futures, left, stop, tell)
         except KeyboardInterrupt as cause:
+            left = [job for job, future in futures.items() if not future.done()]
             with contextlib.suppress(KeyboardInterrupt):
-                left = [job for job, future in futures.items() if not future.done()]
                 _end(futures, left, stop, tell)
             raise Interrupted([_outcome(job, futures.get(job)) for job in jobs], cause) from None
         except BaseException:
@@ -89,7 +91,14 @@ def _end(
     """Stop what runs, drop what waits, and tell of both."""
     stop.set()
     running = [futures[job] for job in left if not futures[job].cancel()]
-    wait(running)
+    begun = time.monotonic()
+    while running:
+        try:
+            wait(running)
+            break
+        except KeyboardInterrupt:
+            if time.monotonic() - begun > ECHO:
+                raise
     for job in left:
         tell(_outcome(job, futures[job]))
 
