@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -10,7 +11,8 @@ from course_build.run.one import Crew
 from course_build.run.outcome import Job, Limits, Plan
 from course_build.run.reports import describe
 
-LIMITS = Limits(start=120, cell=100, wall=120, grace=10)
+LIMITS = Limits(start=120, cell=40, wall=100, grace=10)
+ROOT = Path(__file__).resolve().parents[2]
 PYTHON = {"name": "python3", "display_name": "python3", "language": "python"}
 
 
