@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from course_build.run.outcome import Limits
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +16,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 PROOF = ROOT / ".github" / "workflows" / "proof.yml"
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PINNED = re.compile(r"^ *(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/run)(?: [\w./=$\"-]+)*")
+COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/(?:run|packages))(?: [\w./=$\"-]+)*")
 
 
 def faults(text):
@@ -110,6 +111,80 @@ def test_every_shard_of_the_notebooks_is_run():
     (run,) = (step["run"] for step in notebooks["steps"] if "run" in step)
     assert shards == [str(number) for number in range(1, len(shards) + 1)]
     assert run.endswith(f'SHARD="$SHARD/{len(shards)}"')
+
+
+def gitlab():
+    """The snippet of CONTRIBUTING, as text."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return snippet
+
+
+def gitlab_faults(text):
+    """What is wrong with GitLab's jobs, beyond what the schema knows."""
+    pipeline = yaml.load(text, yaml.BaseLoader)
+    jobs = {name: job for name, job in pipeline.items() if "script" in job}
+    found = [f"what fails must fail: {word}" for word in re.findall("allow_failure", text)]
+    found += ["no timeout"] * ("timeout" not in pipeline["default"])
+    found += ["executed notebooks kept in a cache"] * ("build" in str(pipeline["default"]["cache"]))
+    for name, job in jobs.items():
+        if job.get("artifacts", {}).get("when") != "always":
+            found.append(f"{name}: a failed run leaves nothing to look at")
+        found += [f"{name}: {fault}" for fault in _step_faults({"run": "\n".join(job["script"])})]
+    return found
+
+
+def gitlab_matrix(text):
+    (axes,) = yaml.load(text, yaml.BaseLoader)["notebooks"]["parallel"]["matrix"]
+    return axes
+
+
+def test_the_gitlab_snippet_keeps_the_rules_and_fits_its_schema(tmp_path):
+    assert gitlab_faults(gitlab()) == []
+    path = tmp_path / ".gitlab-ci.yml"
+    path.write_text(gitlab(), encoding="utf-8")
+    assert not schema_faults(path, "gitlab-ci")
+    path.write_text(gitlab().replace("script:", "scripts:", 1), encoding="utf-8")
+    assert schema_faults(path, "gitlab-ci")
+
+
+def test_the_gitlab_snippet_runs_what_the_workflow_runs():
+    jobs = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]
+    snippet = yaml.load(gitlab(), yaml.BaseLoader)
+    assert jobs.keys() == {name for name, job in snippet.items() if "script" in job}
+    matrix = jobs["notebooks"]["strategy"]["matrix"]
+    shards = [f"{shard}/{len(matrix['shard'])}" for shard in matrix["shard"]]
+    assert gitlab_matrix(gitlab()) == {"LANGUAGE": matrix["language"], "SHARD": shards}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("make site", "python -m course_build.site"),
+        ("make site", "make sight"),
+        ("when: always", "when: on_success"),
+        ("paths: [.pip]", "paths: [.pip, build/cache]"),
+        ("interruptible", "allow_failure"),
+        ("  timeout: 1 hour\n", ""),
+    ],
+)
+def test_a_fault_planted_in_the_gitlab_snippet_is_found(right, wrong):
+    assert right in gitlab()
+    assert len(gitlab_faults(gitlab().replace(right, wrong, 1))) >= 1
+
+
+def test_what_contributing_says_of_the_limits_is_so():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split("\n## Running notebooks of strangers\n")[1].split("\n## ")[0]
+    limits = Limits()
+    for said in (
+        f"| {limits.cell} s for a cell, {limits.wall} s for a notebook ",
+        f"all that it starts | {limits.memory_mb} MB |",
+        f"| processes | {limits.processes} |",
+        f"file that it writes | {limits.file_mb} MB |",
+        f"print and show | {limits.output_mb} MB |",
+    ):
+        assert said in section
 
 
 PLANTED = {  # fault: what stands in the workflow, what is written there instead
