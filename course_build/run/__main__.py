@@ -13,10 +13,15 @@ def terminate(*_: Any) -> None:
     raise Terminated
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, terminate)
     try:
         sys.exit(main())
     except KeyboardInterrupt as stop:
-        print("stopped; what had ended is kept", file=sys.stderr)
+        print("stopped before any notebook ran", file=sys.stderr)
         sys.exit(143 if isinstance(stop, Terminated) else 130)
+
+
+if __name__ == "__main__":
+    run()

@@ -8,7 +8,8 @@ report.json, one object:
     ended          complete, total limit, interrupted (Ctrl-C) or terminated (SIGTERM)
     shard          "I/N", or null: this run was to do all
     python, platform, versions      of Python, the machine and the packages that decide digits
-    plan           parameters, limits (seconds, MB, processes), workers, kernels, locale
+    plan           parameters, limits (seconds, MB, processes), workers, total_limit (seconds or
+                   null), kernels, locale
     counts         how many notebooks have each status
     cell_seconds   the sum of what code cells took in this run
     efficiency     cell_seconds / (seconds x workers), or null

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_build.run import jobs as jobs_module
@@ -42,6 +42,7 @@ def test_a_file_that_is_no_notebook_has_no_size(tmp_path):
         assert code_size(job) == 0
 
 
+@settings(deadline=None)
 @given(sizes, st.integers(1, 8))
 def test_every_notebook_is_in_exactly_one_shard_and_the_shards_are_even(weights, count):
     jobs = named(len(weights))
@@ -54,6 +55,7 @@ def test_every_notebook_is_in_exactly_one_shard_and_the_shards_are_even(weights,
     assert max(loads) - min(loads) <= max([1, *weights])
 
 
+@settings(deadline=None)
 @given(st.permutations(range(7)))
 def test_machines_that_list_the_notebooks_in_another_order_agree(order):
     jobs = named(7)
