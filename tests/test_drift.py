@@ -246,6 +246,19 @@ def test_a_drift_in_the_solutions_alone_is_seen(course, capsys):
     assert f"en/{STEM}.solved.txt: the same versions" in capsys.readouterr().out
 
 
+def test_a_run_with_other_packages_is_compared_under_its_own_versions(course, capsys):
+    results = course / "build/compat/newest/executed"
+    shutil.copytree(course / "build/executed", results)
+    save(results / "learner/en", changed("1.7918", "1.8018"))
+    versions = {"torch": "9.1+cpu", "numpy": "9.2", "matplotlib": None}
+    report = {"python": "3.99.1", "versions": versions}
+    (results / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    assert drift.main(["--output", "build/compat/newest/executed"], course) == WORK
+    out = capsys.readouterr().out
+    assert all(f" -> {new}" in out for new in ("3.99.1", "9.1", "9.2", "absent"))
+    assert drift.main([], course) == DONE
+
+
 @pytest.mark.parametrize("accepting", [[], ["--accept"]])
 @pytest.mark.parametrize(
     "cells",

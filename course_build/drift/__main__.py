@@ -1,6 +1,6 @@
 """Compare what the executed notebooks show with what was last accepted.
 
-    python -m course_build.drift [--accept]
+    python -m course_build.drift [--accept] [--output build/compat/newest/executed]
 
 The accepted outputs are in reference/outputs/: what each learner's notebook prints, and of the
 edition with the solutions the cells that print something else. A cell tagged `measured` may print
@@ -12,6 +12,7 @@ or has changed since; an accepted file cannot be read).
 """
 
 import argparse
+import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding
 from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-ACCEPTED = "reference/outputs"
+ACCEPTED, EXECUTED = "reference/outputs", "build/executed"
 RENDERED = {"learner": "notebooks", "solved": "build/solved"}  # where each edition lies
 PACKAGES = ("torch", "numpy", "matplotlib")
 Versions = Mapping[str, str]
@@ -65,6 +66,16 @@ class Drift:
         return head + "\n" + "\n".join(f"    {line}" for line in body.split("\n"))
 
 
+def versions_of(results: Path) -> dict[str, str]:
+    """Name what a run used, as its report says; without a report, what is here."""
+    try:
+        told = json.loads((results / "report.json").read_text(encoding="utf-8"))
+        packages = {name: str(told["versions"][name] or "absent") for name in PACKAGES}
+        return {"Python": told["python"], **{k: v.split("+")[0] for k, v in packages.items()}}
+    except (OSError, ValueError, KeyError, TypeError):
+        return versions_here()
+
+
 def versions_here() -> dict[str, str]:
     """Name what this environment runs notebooks with."""
     versions = {"Python": platform.python_version()}
@@ -76,7 +87,9 @@ def versions_here() -> dict[str, str]:
     return versions
 
 
-def shown_now(root: Path, languages: Sequence[str]) -> dict[str, list[Shown]]:
+def shown_now(
+    root: Path, languages: Sequence[str], results: str = EXECUTED
+) -> dict[str, list[Shown]]:
     """Read what the executed notebooks show, {accepted path: outputs}; CourseError."""
     found, findings = {}, []
     for language in languages:
@@ -84,7 +97,7 @@ def shown_now(root: Path, languages: Sequence[str]) -> dict[str, list[Shown]]:
             outputs: dict[str, list[Shown]] = {}
             for edition, folder in RENDERED.items():
                 rendered = f"{folder}/{language}/{name}.ipynb"
-                executed = f"build/executed/{edition}/{language}/{name}.ipynb"
+                executed = f"{results}/{edition}/{language}/{name}.ipynb"
                 try:
                     both = [read_notebook(x, (root / x).read_bytes()) for x in (rendered, executed)]
                     problem = "" if is_fresh(*both) else "it failed, is old or had parameters set"
@@ -110,9 +123,9 @@ def shown_now(root: Path, languages: Sequence[str]) -> dict[str, list[Shown]]:
     return found
 
 
-def find_drift(root: Path, languages: Sequence[str]) -> list[Drift]:
+def find_drift(root: Path, languages: Sequence[str], results: str = EXECUTED) -> list[Drift]:
     """Pair what was accepted with what is shown now, file by file; CourseError."""
-    now = shown_now(root, languages)
+    now = shown_now(root, languages, results)
     files = {p.relative_to(root).as_posix(): p for p in (root / ACCEPTED).glob("*/*.txt")}
     drifts = []
     for path in sorted(now.keys() | files.keys()):
@@ -143,15 +156,18 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_build.drift", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--accept", action="store_true", help="take over what is shown now")
-    accepting = parser.parse_args(argv).accept
-    versions = versions_here()
+    parser.add_argument(
+        "--output", metavar="FOLDER", default=EXECUTED, help="where the run left its results"
+    )
+    options = parser.parse_args(argv)
+    versions = versions_of(root / options.output)
     try:
         settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
-        drifts = find_drift(root, settings.complete)
+        drifts = find_drift(root, settings.complete, options.output)
         drifted = [drift for drift in drifts if not drift.is_same]
         for drift in drifted:
             print(drift.told(versions), end="\n\n")
-        if accepting:
+        if options.accept:
             print("".join(f"wrote {path}\n" for path in accept(root, drifts, versions)), end="")
             return WORK if any(drift.now is None for drift in drifts) else DONE
     except CourseError as error:
