@@ -87,6 +87,9 @@ def test_what_was_written_stays_in_its_order(written):
             "…/tales/model.safetensors: bad",
         ),
         ("'/tmp/tmp_hkuqke8'", "'…/'"),
+        ("/tmp/course-m9m73uj8/cwd/x.txt", "…/cwd/x.txt"),
+        ("/home/me/tmp_report_.txt", "/home/me/tmp_report_.txt"),
+        ("/home/me/tmp_reports_2/x", "/home/me/tmp_reports_2/x"),
         ("File /tmp/ipykernel_2314/1875.py:3, in f", "File …/1875.py:3, in f"),
         (r"C:\Users\a\Temp\tmp_hkuqke8\model", "…/model"),
         ("and/or tmpl/tmp template/tmpfile.txt", "and/or tmpl/tmp template/tmpfile.txt"),
@@ -143,6 +146,16 @@ def test_a_tag_and_passed_parameters_stay_and_the_account_of_the_run_goes():
         "language_info": {"name": "python"},
         "kernelspec": {"name": "python3"},
     }
+
+
+def test_cells_of_papermill_get_names_of_their_own_and_empty_tags_go():
+    notebook = notebook_of([], tags=[])
+    for number in range(3):
+        [cell] = notebook_of([], tags=["papermill-error-cell-tag"])["cells"]
+        notebook["cells"].append(cell | {"id": f"random-{number}"})
+    settled = normalise(notebook)["cells"]
+    assert [cell["id"] for cell in settled] == ["one", "papermill-1", "papermill-2", "papermill-3"]
+    assert settled[0]["metadata"] == {}
 
 
 @pytest.mark.notebooks
