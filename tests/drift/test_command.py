@@ -1,198 +1,21 @@
-"""Drift: what the notebooks print beside what was accepted; each change is seen, noise is not."""
+"""The command that compares what the notebooks print with what was accepted."""
 
 import json
 import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from course_build.drift import __main__ as drift
-from course_build.drift.accepted import FormatError, Shown, read, shown, write
-from course_build.drift.compare import compare, difference, merged, same_number
 from course_build.executed import is_measured, joined
 from course_build.figures import same_picture
 from course_build.findings import BROKEN, DONE, WORK
 from course_build.run.jobs import EDITIONS, ROOT
 from course_build.run.normal import normalise
+from tests.drift.cells import PLAIN, cell, changed, notebook
 
-VERSIONS = {"Python": "3.11.7", "torch": "2.13.0"}
 EXERCISES = {"recap-contracts"}  # cells that tell of the learner's own solutions, besides checks
 STEM = "module_03_idea"
-
-
-def cell(key, *outputs, tags=()):
-    return {
-        "cell_type": "code",
-        "id": key,
-        "source": f"show_{key}()",
-        "execution_count": 1,
-        "metadata": {"tags": list(tags)} if tags else {},
-        "outputs": list(outputs),
-    }
-
-
-def printed(text):
-    return {"output_type": "stream", "name": "stdout", "text": text}
-
-
-def figure(name):
-    return {
-        "output_type": "display_data",
-        "data": {"image/svg+xml": "<svg/>", "text/plain": "words"},
-        "metadata": {"image/svg+xml": {"name": name, "alt": "words"}},
-    }
-
-
-def notebook(*cells):
-    return {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-
-
-PLAIN = [
-    cell("loss", printed("loss 1.7918 after 300 steps\ngap=3e-07 (≤ 2e-05)\n")),
-    cell("table", printed("clause   8.3e-16   ≤ 1e-09  same\n")),
-    cell("see", figure("loss"), printed("seen")),
-    cell("time", printed("12.5 ms"), tags=["measured"]),
-]
-
-
-def told(before, after):
-    return "\n".join(str(c) for c in compare(shown(notebook(*before)), shown(notebook(*after))))
-
-
-def changed(old, new):
-    """The notebook's cells with one piece of printed text replaced."""
-    return json.loads(json.dumps(PLAIN, ensure_ascii=False).replace(old, new))
-
-
-@pytest.mark.parametrize(
-    ("after", "words"),
-    [
-        (changed("1.7918", "1.7919"), "loss [-1.7918-]{+1.7919+} (+5.6e-05 of its value) after"),
-        (changed("1.7918", "-1.7918"), "{+-1.7918+} (-200.00%)"),
-        (changed("300", "301"), "[-300-]{+301+} (+0.33%) steps"),
-        (changed("3e-07", "3e-05"), "[-3e-07-]{+3e-05+} (+9900.00%)"),
-        (changed("8.3e-16", "8.3e-08"), "[-8.3e-16-]{+8.3e-08+}"),
-        (changed("≤ 1e-09", "≤ 1e-10"), "≤ [-1e-09-]{+1e-10+} (-90.00%)"),
-        (changed("same", "other"), "[-same-]{+other+}"),
-        (changed("steps\\n", "steps\\nmore\\n"), "+ more"),
-        (changed("steps\\n", ""), "cell \"loss\": prints something else"),
-        (changed('"loss", "alt"', '"gain", "alt"'), "showed figure loss, stdout, now figure gain"),
-        (PLAIN[1:], 'cell "loss": shows nothing any more'),
-        ([cell("loss"), *PLAIN[1:]], 'cell "loss": shows nothing any more'),
-        ([*PLAIN, cell("new", printed("1"))], '"new": shows something new\n    + stdout\n    + 1'),
-        ([PLAIN[1], PLAIN[0], *PLAIN[2:]], "moved: it now comes"),
-        ([*PLAIN[:3], cell("time", tags=["measured"])], 'cell "time": shows nothing any more'),
-        ([*PLAIN[:3], cell("time", printed("12.5 ms"))], "showed measured stdout, now stdout"),
-    ],
-)  # fmt: skip
-def test_a_change_is_seen(after, words):
-    assert words in told(PLAIN, after)
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        PLAIN,
-        changed("12.5 ms", "99 ms on another machine"),
-        changed("3e-07", "9e-07"),
-        changed("8.3e-16   ≤", "1e-15     ≤"),
-        changed("8.3e-16", "0e+00"),
-    ],
-)
-def test_rounding_and_what_is_measured_are_not_drift(after):
-    assert told(PLAIN, after) == ""
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "same"),
-    [
-        ("0.652618", "0.652617", True),
-        ("-4.20998", "-4.20999", True),
-        ("0.65262", "0.65261", False),
-        ("314880", "314881", False),
-        ("1,000,000", "1,000,001", False),
-        ("0", "2.2e-16", True),
-        ("0", "2.2e-07", False),
-        ("4e-16", "4e-07", False),
-        ("6e-06", "9e-06", True),
-        ("5.24e-05", "5.25e-05", False),
-        ("0.00001", "0.00002", False),
-    ],
-)
-def test_numbers_are_the_same_within_the_stated_rounding(before, after, same):
-    assert same_number(before, after) == same
-    assert same_number(after, before) == same
-
-
-@given(st.integers(10_000, 99_998), st.integers(-4, 3))
-def test_a_change_in_the_first_five_digits_is_always_seen(digits, power):
-    before, after = (f"{n / 10**4:.4f}e{power}" for n in (digits, digits + 1))
-    assert not same_number(before, after)
-
-
-TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))).map(
-    "\n".join
-)
-KINDS = st.sampled_from(["stdout", "text/plain", "figure loss", "measured stdout"])
-OUTPUTS = st.lists(
-    st.builds(
-        Shown,
-        st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True),
-        KINDS,
-        TEXTS.map(lambda text: text.strip("\n")),
-    )
-)
-
-
-@given(OUTPUTS)
-def test_what_is_written_is_read_back(outputs):
-    assert read(write(outputs, VERSIONS)) == (VERSIONS, outputs)
-
-
-@given(OUTPUTS)
-def test_outputs_do_not_drift_from_themselves(outputs):
-    assert compare(outputs, outputs) == []
-    assert difference(outputs, outputs) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "line 1"),
-        ("# accepted by somebody", "line 1"),
-        ("# accepted with torch 2\nloose", "line 2 is neither a head nor indented: loose"),
-        ("# accepted with torch 2\n    loose", "line 2"),
-    ],
-)
-def test_a_damaged_file_is_refused(text, words):
-    with pytest.raises(FormatError, match=words):
-        read(text)
-
-
-def test_another_edition_is_kept_as_what_it_shows_otherwise():
-    solved = [
-        cell("loss", printed("solved")),
-        PLAIN[1],
-        cell("see"),
-        PLAIN[3],
-        cell("own", printed("1")),
-    ]
-    kept = difference(shown(notebook(*PLAIN)), shown(notebook(*solved)))
-    assert [(output.key, output.kind) for output in kept] == [
-        ("loss", "stdout"),
-        ("own", "stdout"),
-        ("see", "nothing"),
-    ]
-
-
-def test_accepting_leaves_the_text_where_only_rounding_differs():
-    now = shown(notebook(*changed("1.7918", "1.8"), cell("new", printed("1"))))
-    noisy = [Shown(o.key, o.kind, o.text.replace("8.3e-16", "1e-15")) for o in now]
-    kept = merged(shown(notebook(*PLAIN)), noisy)
-    assert compare(now, kept) == []
-    assert "8.3e-16" in kept[1].text
 
 
 @pytest.fixture
