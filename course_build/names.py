@@ -59,7 +59,7 @@ def _names_in_string_annotations(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         annotations = [node.returns, *(arg.annotation for arg in _arguments(node.args))]
     for annotation in annotations:
-        if annotation is not None:
+        if annotation is not None and not isinstance(annotation, ast.Name):
             yield from _names_in_strings(annotation)
 
 

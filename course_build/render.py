@@ -29,7 +29,7 @@ def render(cells: Sequence[NotebookCell], name: str) -> bytes:
         # nbformat only warns where it repairs, and it repairs an id with a random one.
         warnings.simplefilter("error")
         nbformat.validate(notebook)
-    return (nbformat.writes(notebook) + "\n").encode()
+    return (nbformat.v4.writes_json(notebook) + "\n").encode()  # nbformat.writes validates again
 
 
 def _cell(cell: NotebookCell) -> dict:
