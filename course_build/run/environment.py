@@ -20,6 +20,7 @@ KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
 STARTUP = """\
 __import__("warnings").filterwarnings("error", "", DeprecationWarning, r"__main__\\Z")
 __import__("warnings").filterwarnings("error", "", PendingDeprecationWarning, r"__main__\\Z")
+__import__("warnings").filterwarnings("error", "", DeprecationWarning, r".*ipykernel_\\d+")
 __import__("warnings").filterwarnings("error", module=r"__main__\\Z", append=True)
 __import__("warnings").filterwarnings("error", "", SyntaxWarning, r".*ipykernel_\\d+", append=True)
 """

@@ -129,16 +129,15 @@ class Nurseries:
         self.kernels.await_ready(stop)
         self.clients.await_ready(stop)
 
-    def renew(self) -> bool:
-        """Start again what has died, and say whether anything had."""
-        dead = not (self.kernels.alive() and self.clients.alive())
+    def renew(self) -> tuple[Nursery, Nursery]:
+        """Start again what has died, and return both."""
         if not self.kernels.alive():
             self.kernels.close()
             self.kernels = self._kernels()
         if not self.clients.alive():
             self.clients.close()
             self.clients = self._clients()
-        return dead
+        return self.kernels, self.clients
 
     def close(self) -> None:
         """End both and all their children, and wait for that."""

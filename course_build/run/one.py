@@ -50,14 +50,16 @@ class Crew:
         job.executed.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
             job.executed.unlink(missing_ok=True)
+            before = self._renewed()
             outcome = self._once(job, stop)
-            if outcome.status == "passed" or stop.is_set() or not self._renewed():
+            if outcome.status == "passed" or stop.is_set() or before == self._renewed():
                 break
         return outcome
 
-    def _renewed(self) -> bool:
+    def _renewed(self) -> Any:
+        """Start again what has died, and return what there is now."""
         if self._nurseries is None:
-            return False
+            return None
         with self._lock:
             return self._nurseries.renew()
 
@@ -69,36 +71,44 @@ class Crew:
         begun = time.perf_counter()
         box = make_folder()
         try:
-            if self._nurseries is None:
-                furnish(box, job, self.plan, "")
-                guard = make_guard(box / "guard")
-                env = kernel_environment(box, guard, self.plan)
-                ended = run_client(box, env, self.plan.limits, stop)
-                why = ""
-            else:
-                ended, why = self._supervised(box, job, stop)
-            return self._outcome(box, job, time.perf_counter() - begun, ended and stop, why)
+            how, words = (self._supervised if self._nurseries else self._alone)(box, job, stop)
+            return self._outcome(box, job, time.perf_counter() - begun, how, words)
         finally:
             shutil.rmtree(box, ignore_errors=True)
 
-    def _supervised(self, box: Path, job: Job, stop: threading.Event) -> tuple[bool, str]:
-        """Have a client run the notebook; return whether it had to be ended, and what broke."""
+    def _alone(self, box: Path, job: Job, stop: threading.Event) -> tuple[str, str]:
+        """Have a client that nobody supervises run the notebook; return how it ended."""
+        furnish(box, job, self.plan, "")
+        env = kernel_environment(box, make_guard(box / "guard"), self.plan)
+        ended = run_client(box, env, self.plan.limits, stop)
+        return ("" if not ended else "stopped" if stop.is_set() else "failed"), ""
+
+    def _supervised(self, box: Path, job: Job, stop: threading.Event) -> tuple[str, str]:
+        """Have a client run the notebook; return the status if it did not end by itself, and why.
+
+        An empty status means that the client has ended, and left its result if it could.
+        """
         nurseries, limits = self._nurseries, self.plan.limits
         furnish(box, job, self.plan, nurseries.kernels.address)
         try:
             child = Child(nurseries.clients, self._request(box, nurseries.guard))
         except NurseryError as error:
-            return False, str(error)
+            return "broken", f"the preloaded process has died; the end of its log:\n{error}"
         with contextlib.closing(child):
             deadline = time.monotonic() + limits.wall
             while not child.ended(LOOK):
                 if stop.is_set() or time.monotonic() > deadline:
-                    child.send(signal.SIGINT if stop.is_set() else signal.SIGTERM)
+                    status, signum = ("stopped", signal.SIGINT)
+                    if not stop.is_set():
+                        status, signum = ("failed", signal.SIGTERM)
+                    child.send(signum)
                     self._await_end(child, time.monotonic() + limits.grace)
-                    return True, ""
-        over = child.told.get("why") == "memory"
-        said = "the outputs were too large to hold" if over else child.told.get("refused", "")
-        return False, said
+                    return status, ""
+        if child.told.get("why") == "memory":
+            return "failed", f"the outputs took more memory than {limits.memory_mb} MB"
+        if "refused" in child.told:
+            return "broken", child.told["refused"]
+        return "", ""
 
     @staticmethod
     def _await_end(child: Child, deadline: float) -> None:
@@ -118,31 +128,21 @@ class Crew:
             "limits": {"memory_mb": self.plan.limits.memory_mb},
         }
 
-    def _outcome(
-        self, box: Path, job: Job, seconds: float, ended: threading.Event | bool, why: str
-    ) -> Outcome:
+    def _outcome(self, box: Path, job: Job, seconds: float, status: str, words: str) -> Outcome:
         seconds = round(seconds, 1)
-        stopped = ended and ended.is_set()
         result = box / "result.json"
         if result.exists():
             told = json.loads(result.read_text(encoding="utf-8"))
             failure = Failure(**told["failure"]) if told["failure"] else None
-            status = "passed" if failure is None else "stopped" if stopped else told["status"]
-            return Outcome(
-                job,
-                status,
-                seconds,
-                told["peak_mb"],
-                failure,
-                told["cells"],
-                told["kernel"],
-                told["network"],
-            )
-        if stopped:
-            return Outcome(job, "stopped", seconds, failure=Failure("the run was stopped"))
-        if ended:
-            reason = f"the notebook ran longer than its limit of {self.plan.limits.wall} s"
-            return Outcome(job, "failed", seconds, failure=Failure(reason))
+            status = "stopped" if failure and status == "stopped" else told["status"]
+            kernel = told["cells"], told["kernel"], told["network"]
+            return Outcome(job, status, seconds, told["peak_mb"], failure, *kernel)
+        usual = {
+            "stopped": "the run was stopped",
+            "failed": f"the notebook ran longer than its limit of {self.plan.limits.wall} s",
+        }
+        if status:
+            return Outcome(job, status, seconds, failure=Failure(words or usual[status]))
         log = (box / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
-        reason = "the worker died before it could report; the end of its log:\n"
-        return Outcome(job, "broken", seconds, failure=Failure(reason + (why or log[-2000:])))
+        reason = f"the worker died before it could report; the end of its log:\n{log[-2000:]}"
+        return Outcome(job, "broken", seconds, failure=Failure(reason))

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,10 +24,10 @@ def family(pid: int) -> list[psutil.Process]:
         return []
 
 
-def end_family(worker: subprocess.Popen, grace: float) -> None:
+def end_family(worker: subprocess.Popen, grace: float, signum: int = signal.SIGTERM) -> None:
     """Ask a worker to save what it has and leave, then kill whatever of its family is left."""
     processes = family(worker.pid)
-    worker.terminate()
+    worker.send_signal(signum)
     try:
         worker.wait(grace)
     except subprocess.TimeoutExpired:
@@ -57,5 +58,6 @@ def run_client(box: Path, env: dict[str, str], limits: Limits, stop: threading.E
             return False
         except subprocess.TimeoutExpired:
             if stop.is_set() or time.monotonic() > deadline:
-                end_family(worker, limits.grace)
+                told = stop.is_set() and os.name == "posix"  # Windows has but one way to end it
+                end_family(worker, limits.grace, signal.SIGINT if told else signal.SIGTERM)
                 return True
