@@ -130,6 +130,7 @@ def test_outputs_do_not_drift_from_themselves(outputs):
         ("# accepted by somebody", "line 1"),
         ("# accepted with torch 2\nloose", "line 2 is neither a head nor indented: loose"),
         ("# accepted with torch 2\n    loose", "line 2"),
+        ("# accepted with torch 2\n== a: stdout\n    1\nloose", "line 4"),
     ],
 )
 def test_a_damaged_file_is_refused(text, words):
