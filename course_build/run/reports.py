@@ -43,8 +43,8 @@ def describe(outcome: Outcome, parameters: Mapping[str, Any] | None = None) -> s
     job, failure = outcome.job, outcome.failure
     if failure is None:
         return one_line(outcome)
-    mark, took = "✗", f" in {outcome.seconds:.1f} s"
-    head = f"{mark} {job.name} ({job.edition}, {job.language}): {outcome.status}{took}"
+    took = "" if outcome.status == "not run" else f" in {outcome.seconds:.1f} s"
+    head = f"✗ {job.name} ({job.edition}, {job.language}): {outcome.status}{took}"
     parts = [f"in {short(job.notebook)}", str(failure)]
     if job.executed.exists():
         parts.append(f"what ran is kept in {short(job.executed)}")
@@ -99,6 +99,8 @@ def total_line(run: Run) -> str:
     line = f"{passed} of {len(run.outcomes)} passed in {run.seconds:.1f} s with {workers}"
     if run.efficiency is not None:
         line += f"; cells {run.cell_seconds:.1f} s, {run.efficiency:.0%} of the workers' time"
+    if any(outcome.status == "cached" for outcome in run.outcomes):
+        line += "; seconds in brackets: of the run that is cached"
     if run.ended != "complete":
         line += f"; ended early: {run.ended}"
     return line

@@ -30,7 +30,7 @@ def test_what_took_longest_before_runs_first(tmp_path):
 def test_a_notebook_that_never_ran_is_placed_by_the_size_of_its_code(tmp_path):
     jobs = make_jobs(tmp_path, a="x" * 10, b="x" * 30, new="x" * 20)
     assert code_size(jobs[2]) == 20
-    known = {"learner/en/a": 10.0, "learner/en/b": 30.0}  # a second a character
+    known = {"learner/en/a": 5.0, "learner/en/b": 15.0}  # half a second a character
     assert [job.name for job in longest_first(jobs, known)] == ["b", "new", "a"]
     assert [job.name for job in longest_first(jobs, {})] == ["b", "new", "a"]
 
@@ -53,6 +53,11 @@ def test_every_notebook_is_in_exactly_one_shard_and_the_shards_are_even(weights,
     assert sorted(job.name for job in together) == sorted(job.name for job in jobs)
     loads = [sum(max(1, weights[int(job.name)]) for job in shard) for shard in shards]
     assert max(loads) - min(loads) <= max([1, *weights])
+
+
+def test_one_big_notebook_weighs_as_much_as_many_small_ones(tmp_path):
+    jobs = make_jobs(tmp_path, big="x" * 80, **{f"small{n}": "x" * 10 for n in range(8)})
+    assert {len(shard_of(jobs, (1, 2))), len(shard_of(jobs, (2, 2)))} == {1, 8}
 
 
 @settings(deadline=None)
