@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench figures site clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench figures site compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -55,6 +55,12 @@ figures: ## execute the notebooks and write their figures to figures/
 
 site: ## build the pages of the course into build/site/, to be read offline
 	@$(COURSE) -m course_build.site
+
+compat: ## prove the declared ranges: ARGS=oldest (with PYTHON=python3.11) or ARGS=newest
+	@$(PYTHON) -m course_build.compat $(ARGS)
+
+audit: ## ask whether anything installed here has a known vulnerability
+	@$(COURSE) -m course_build.audit $(ARGS)
 
 clean: ## remove build/, *.egg-info and caches
 	@find . -path ./.venv -prune -o \

@@ -89,7 +89,9 @@ def _enclosed(definition: Definition) -> ast.stmt:
     """
     imports = {i for name in definition.needs for i in definition.imports.get(name, ())}
     body = [*map(_import_statement, sorted(imports)), definition.node]
-    return ast.FunctionDef(NO_NAME, _arguments(sorted(definition.needs)), body, [], **PLACE)
+    function = ast.FunctionDef(NO_NAME, _arguments(sorted(definition.needs)), body, [], **PLACE)
+    function.type_params = []  # what a parsed function has from Python 3.12 on
+    return function
 
 
 @functools.cache

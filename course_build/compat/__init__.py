@@ -1,0 +1,1 @@
+"""The course with the oldest and the newest packages that its declared ranges allow."""
