@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
-PROOF = ROOT / ".github" / "workflows" / "proof.yml"
+PROOF, WEEKLY = (ROOT / ".github" / "workflows" / name for name in ("proof.yml", "weekly.yml"))
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PINNED = re.compile(r"^ *(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/(?:run|packages))(?: [\w./=$\"-]+)*")
@@ -61,6 +62,10 @@ def _step_faults(step):
             yield f"not a target of the Makefile: {line}"
 
 
+def load(path):
+    return yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
+
+
 def lint(*command):
     """Run a linter; return what it says when it finds something."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -81,7 +86,7 @@ def zizmor(path):
 
 
 def test_there_are_workflows():
-    assert PROOF in WORKFLOWS
+    assert [PROOF, WEEKLY] == WORKFLOWS
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -101,16 +106,34 @@ def test_zizmor_finds_nothing_in_a_workflow(path):
 
 def test_the_notebooks_run_in_the_languages_of_the_course():
     settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
-    jobs = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]
+    jobs = load(PROOF)["jobs"]
     assert jobs["notebooks"]["strategy"]["matrix"]["language"] == list(settings.languages)
 
 
 def test_every_shard_of_the_notebooks_is_run():
-    notebooks = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]["notebooks"]
+    notebooks = load(PROOF)["jobs"]["notebooks"]
     shards = notebooks["strategy"]["matrix"]["shard"]
     (run,) = (step["run"] for step in notebooks["steps"] if "run" in step)
     assert shards == [str(number) for number in range(1, len(shards) + 1)]
     assert run.endswith(f'SHARD="$SHARD/{len(shards)}"')
+
+
+def test_both_ends_of_the_declared_versions_are_tried():
+    ends = load(PROOF)["jobs"]["compat"]["strategy"]["matrix"]["include"]
+    assert [end["versions"] for end in ends] == ["oldest", "newest"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["requires-python"] == f">={ends[0]['python']}"
+
+
+def test_what_changes_without_a_push_is_looked_at_every_week():
+    weekly = load(WEEKLY)
+    assert re.fullmatch(r"\d+ \d+ \* \* \d", weekly["on"]["schedule"][0]["cron"])
+    targets = set()
+    for job in weekly["jobs"].values():
+        first, *others = [step for step in job["steps"] if "run" in step]
+        targets |= {step["run"].split()[1] for step in (first, *others)}
+        assert all(step["if"] == "always()" for step in others)  # each tells what it found
+    assert targets == {"compat", "audit", "run", "drift"}
 
 
 def gitlab():
@@ -134,11 +157,6 @@ def gitlab_faults(text):
     return found
 
 
-def gitlab_matrix(text):
-    (axes,) = yaml.load(text, yaml.BaseLoader)["notebooks"]["parallel"]["matrix"]
-    return axes
-
-
 def test_the_gitlab_snippet_keeps_the_rules_and_fits_its_schema(tmp_path):
     assert gitlab_faults(gitlab()) == []
     path = tmp_path / ".gitlab-ci.yml"
@@ -149,12 +167,18 @@ def test_the_gitlab_snippet_keeps_the_rules_and_fits_its_schema(tmp_path):
 
 
 def test_the_gitlab_snippet_runs_what_the_workflow_runs():
-    jobs = yaml.load(PROOF.read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]
+    jobs = load(PROOF)["jobs"]
     snippet = yaml.load(gitlab(), yaml.BaseLoader)
     assert jobs.keys() == {name for name, job in snippet.items() if "script" in job}
     matrix = jobs["notebooks"]["strategy"]["matrix"]
     shards = [f"{shard}/{len(matrix['shard'])}" for shard in matrix["shard"]]
-    assert gitlab_matrix(gitlab()) == {"LANGUAGE": matrix["language"], "SHARD": shards}
+    assert snippet["notebooks"]["parallel"]["matrix"] == [
+        {"LANGUAGE": matrix["language"], "SHARD": shards}
+    ]
+    assert snippet["compat"]["parallel"]["matrix"] == [
+        {name.upper(): value for name, value in end.items()}
+        for end in jobs["compat"]["strategy"]["matrix"]["include"]
+    ]
 
 
 @pytest.mark.parametrize(
