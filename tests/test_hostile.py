@@ -225,7 +225,26 @@ def test_a_drawing_keeps_its_shapes_and_pixels():
     assert clean_svg(drawing) == drawing
 
 
-@pytest.mark.parametrize("text", ["", "no svg", "<p>x</p>", "<svg>x</svg>", "<svg"])
+DOCTYPE = f"<!DOCTYPE svg [%s]><svg {OUTER}><text>&e;</text></svg>"
+BOMB = "".join(
+    f'<!ENTITY {name} "{f"&{of};" * 99}">' for name, of in zip("bcdefg", "abcdef", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no svg",
+        "<p>x</p>",
+        "<svg>x</svg>",
+        "<svg",
+        f"<svg {OUTER}>{'<g>' * 9999}{'</g>' * 9999}</svg>",
+        DOCTYPE % '<!ENTITY e SYSTEM "file:///etc/hostname">',
+        DOCTYPE % ('<!ENTITY a "aaaaaaaaa">' + BOMB),
+    ],
+    ids=["empty", "words", "html", "no namespace", "cut", "deep", "a file", "a bomb"],
+)
 def test_what_is_no_drawing_is_not_shown(text):
     assert clean_svg(text) == ""
 
@@ -235,6 +254,11 @@ def test_what_only_a_terminal_understands_goes():
     assert clean_text(raw) == "red link 1A 1%\n\tю\n"
     error = {"output_type": "error", "ename": "E", "evalue": raw, "traceback": [raw, raw]}
     assert "\x1b" not in str(clean_output(error))
+
+
+def test_a_shape_that_an_entity_stands_for_is_cleaned_too():
+    script = f"<!ENTITY e '<script {OUTER}>1</script><tspan>x</tspan>'>"
+    assert "<text><tspan>x</tspan></text>" in clean_svg(DOCTYPE % script)
 
 
 def test_of_several_kinds_the_best_harmless_one_is_shown():

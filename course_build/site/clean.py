@@ -134,16 +134,16 @@ def clean_svg(text: str) -> str:
     """Write a drawing anew from its shapes: no script, link, animation, foreign or outer content.
 
     A page shows it as an image, where nothing would run; who opens the file alone is safe too.
-    Returns "" for what is no SVG.
+    Returns "" for what is no SVG, or is nested deeper than any drawing.
     """
     try:
         root = ElementTree.fromstring(text)  # forgets comments, instructions and the doctype
-    except (ElementTree.ParseError, ValueError):
+        if root.tag != f"{SVG_SPACE}svg":
+            return ""
+        _clean_shape(root)
+        return ElementTree.tostring(root, encoding="unicode") + "\n"
+    except (ElementTree.ParseError, ValueError, RecursionError):
         return ""
-    if root.tag != f"{SVG_SPACE}svg":
-        return ""
-    _clean_shape(root)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _clean_shape(shape: ElementTree.Element) -> None:
