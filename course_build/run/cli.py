@@ -1,4 +1,4 @@
-"""The runner's command line.
+"""Execute the rendered notebooks, each alone, and report.
 
     make run MODULE=3 LANG=ru EDITION=learner SHARD=1/2 ARGS="-p seed 1 -p steps 500"
     python -m course_build.run --module 3 --lang ru --edition learner --shard 1/2 -p seed 1
@@ -66,10 +66,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m course_build.run", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add, limits = parser.add_argument, Limits()
+    add = parser.add_argument
     add("--edition", choices=[*EDITIONS, "all"], default="all", help="which edition (default: all)")
-    add("--lang", nargs="+", default=[], metavar="CODE", help="the languages")
-    add("--module", nargs="+", default=[], metavar="NAME", help="3, or the notebook's name")
+    add("--lang", nargs="+", default=[], metavar="CODE", help="the languages (default: all)")
+    add(
+        "--module",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="3, or a notebook's name (default: all)",
+    )
     add(
         *("-p", "--parameter"),
         nargs=2,
@@ -80,6 +86,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "a text (--list shows the names and what they are by default)",
     )
     add("--list", action="store_true", help="list the notebooks and their parameters; run nothing")
+    _add_how(parser)
+    return parser.parse_args(argv)
+
+
+def _add_how(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to run, not what."""
+    add, limits = parser.add_argument, Limits()
     add("--workers", type=_positive, metavar="N", help="how many at once (default: as fits here)")
     add(
         "--shard",
@@ -104,8 +117,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="leave out what passed before, in build/cache, when nothing has changed since",
     )
-    add("--output", type=Path, default=EXECUTED, metavar="FOLDER", help="where all results go")
-    return parser.parse_args(argv)
+    add(
+        "--output",
+        type=Path,
+        default=EXECUTED,
+        metavar="FOLDER",
+        help="where all results go (default: build/executed)",
+    )
 
 
 def _limit(parser: argparse.ArgumentParser, name: str, words: str) -> None:

@@ -12,7 +12,7 @@ report.json, one object:
                    null), kernels, locale
     counts         how many notebooks have each status
     cell_seconds   the sum of what code cells took in this run
-    efficiency     cell_seconds / (seconds x workers), or null
+    efficiency     cell_seconds / (seconds x workers that had a notebook), or null
     notebooks      a list, in the order of the table:
         notebook, edition, language, source (the file that ran)
         status            passed, cached, failed, broken, stopped or not run

@@ -99,8 +99,12 @@ class Run:
 
     @property
     def efficiency(self) -> float | None:
-        """The share of the workers' time that went into code cells; None when no cell ran."""
-        taken = self.seconds * self.plan.workers
+        """The share of the workers' time that went into code cells; None when no cell ran.
+
+        Of the workers that could have a notebook each: one notebook occupies one worker.
+        """
+        ran = sum(outcome.status != "cached" for outcome in self.outcomes)
+        taken = self.seconds * min(self.plan.workers, ran)
         return self.cell_seconds / taken if taken and self.cell_seconds else None
 
 

@@ -86,6 +86,28 @@ def _from_cache(jobs: list[Job], cache: Cache | None, progress: Lines | Live) ->
     return hits
 
 
+def _run(
+    jobs: list[Job], plan: Plan, cache: Cache | None, progress: Lines | Live
+) -> tuple[list[Outcome], str]:
+    """Run notebooks, keep and tell what comes of each, and say how the run ended."""
+
+    def tell(outcome: Outcome) -> None:
+        if cache:
+            cache.keep(outcome)
+        progress.tell(outcome)
+
+    if not jobs:
+        return [], "complete"
+    try:
+        ordered = longest_first(jobs, read_seconds(SECONDS))
+        outcomes = run_jobs(ordered, plan, tell, progress.begin)
+    except Interrupted as stop:
+        ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
+        return stop.outcomes, ended
+    over = any(outcome.status in ("stopped", "not run") for outcome in outcomes)
+    return outcomes, "total limit" if over else "complete"
+
+
 def run_course(
     jobs: list[Job],
     plan: Plan | None = None,
@@ -99,33 +121,14 @@ def run_course(
     """
     plan = plan or Plan()
     with alone(output):
-        started, begun = datetime.now(UTC), time.monotonic()
-        ended = "complete"
+        started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         with following(len(jobs), plan) as progress:
             hits = _from_cache(jobs, cache, progress)
-            rest = longest_first([job for job in jobs if job not in hits], read_seconds(SECONDS))
-
-            def tell(outcome: Outcome) -> None:
-                if cache:
-                    cache.keep(outcome)
-                progress.tell(outcome)
-
-            try:
-                outcomes = run_jobs(rest, plan, tell, progress.begin) if rest else []
-                if any(outcome.status in ("stopped", "not run") for outcome in outcomes):
-                    ended = "total limit"
-            except Interrupted as stop:
-                outcomes = stop.outcomes
-                ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
+            rest = [job for job in jobs if job not in hits]
+            outcomes, ended = _run(rest, plan, cache, progress)
         by_job = hits | {outcome.job: outcome for outcome in outcomes}
-        run = Run(
-            [by_job[job] for job in jobs],
-            plan,
-            round(time.monotonic() - begun, 2),
-            started.isoformat(timespec="seconds"),
-            shard,
-            ended,
-        )
+        seconds = round(time.monotonic() - begun, 2)
+        run = Run([by_job[job] for job in jobs], plan, seconds, started, shard, ended)
         if not plan.parameters:
             keep_seconds(outcomes, SECONDS)
         write_reports(run, output)
