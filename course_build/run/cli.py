@@ -163,7 +163,23 @@ def choose(options: argparse.Namespace) -> list[Job]:
     jobs = find_course(editions, options.lang, options.module, options.output)
     if not jobs:
         raise ChoiceError("no such notebook is rendered; `make notebooks` renders all")
+    if options.parameter:
+        check_parameters(jobs, [name for name, _ in options.parameter])
     return jobs
+
+
+def check_parameters(jobs: list[Job], names: list[str]) -> None:
+    """Refuse, before anything runs, a parameter that one of the notebooks does not have."""
+    import papermill
+
+    for job in jobs:
+        known = papermill.inspect_notebook(str(job.notebook))
+        for name in names:
+            if name not in known:
+                raise ChoiceError(
+                    f"-p {name}: {job.name} has no such parameter; it has: "
+                    f"{', '.join(known) or 'none'} (--module chooses the notebooks)"
+                )
 
 
 def listed(jobs: list[Job]) -> Iterator[str]:

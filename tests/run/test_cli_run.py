@@ -57,7 +57,19 @@ def test_a_failure_gives_1_and_a_broken_worker_2_and_both_are_reported(course, c
     assert rows(course.folder / "out") == {"module_01_a": "failed", "module_02_b": "broken"}
 
 
-def test_the_limits_and_parameters_reach_the_plan(course):
+def test_a_parameter_that_a_notebook_lacks_is_refused_before_anything_runs(course, capsys):
+    code = "seed = 18\nsteps = 5"
+    for names in (["seed", "stpes"], ["stpes"]):
+        write_parameters(course.folder, code)
+        given = [word for name in names for word in ("-p", name, "1")]
+        assert cli.main(["--edition", "learner", *given]) == 2
+        told = capsys.readouterr().err
+        assert told.startswith("-p stpes: module_01_a has no such parameter; it has: seed, steps (")
+    assert FakeCrew.started == []
+
+
+def test_the_limits_and_parameters_reach_the_plan(course, monkeypatch):
+    monkeypatch.setattr(cli, "check_parameters", lambda *_: None)
     limits = ["--cell-limit", "7", "--limit", "9", "--total-limit", "60"]
     given = ["-p", "seed", "7", "-p", "name", "x y", "-p", "rates", "[1, 2]"]
     assert course({"module_01_a": "pass"}, *limits, *given, "--kernels", "plain") == 0
@@ -101,12 +113,17 @@ def test_shards_share_the_notebooks_and_an_empty_one_is_a_success_that_says_so(c
     assert json.loads((course.folder / "out/report.json").read_bytes())["shard"] == "3/3"
 
 
-def test_the_list_shows_the_parameters_and_what_they_are_by_default(course, capsys):
-    [job] = make_jobs(course.folder, module_01_a="seed = 18\nsteps: int = 5  # of training")
+def write_parameters(folder, code):
+    """Write a notebook whose only cell holds parameters."""
+    [job] = make_jobs(folder, module_01_a=code)
     notebook = nbformat.read(job.notebook, as_version=4)
     notebook.cells[0].metadata.tags = ["parameters"]
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "P", "language": "python"}
     nbformat.write(notebook, job.notebook)
+
+
+def test_the_list_shows_the_parameters_and_what_they_are_by_default(course, capsys):
+    write_parameters(course.folder, "seed = 18\nsteps: int = 5  # of training")
     assert cli.main(["--edition", "learner", "--list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "module_01_a (learner, en)",
@@ -116,13 +133,14 @@ def test_the_list_shows_the_parameters_and_what_they_are_by_default(course, caps
     assert FakeCrew.started == []
 
 
-def test_the_seconds_of_a_partial_run_are_added_to_those_known(course, tmp_path):
+def test_the_seconds_of_a_partial_run_are_added_to_those_known(course, tmp_path, monkeypatch):
     path = tmp_path / "build" / "run-seconds.json"
     assert read_seconds(path) == {}
     course({"module_01_a": "pass", "module_02_b": "pass"})
     course({"module_01_a": "pass"}, "--module", "1")
     assert set(read_seconds(path)) == {"learner/en/module_01_a", "learner/en/module_02_b"}
     before = path.read_bytes()
+    monkeypatch.setattr(cli, "check_parameters", lambda *_: None)
     course({"module_01_a": "fail", "module_03_c": "pass"}, "-p", "seed", "1")
     assert path.read_bytes() == before  # with other parameters it takes another time
     for content in (b"", b"[1]", b'{"a": "x"}', b'{"a": null}'):
