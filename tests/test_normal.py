@@ -136,14 +136,14 @@ def test_a_tag_and_passed_parameters_stay_and_the_account_of_the_run_goes():
     notebook = notebook_of([], tags=["measured"], papermill={"duration": 1}, execution={"x": "y"})
     notebook["metadata"] = {
         "papermill": {"parameters": {"seed": 7}, "duration": 2, "input_path": "/here"},
-        "language_info": {"name": "python", "version": "3.11.7"},
+        "language_info": {"pygments_lexer": "ipython3", "version": "3.11.7"},
         "kernelspec": {"name": "python3"},
     }
     settled = normalise(notebook)
     assert settled["cells"][0]["metadata"] == {"tags": ["measured"]}
     assert settled["metadata"] == {
         "papermill": {"parameters": {"seed": 7}},
-        "language_info": {"name": "python"},
+        "language_info": {"pygments_lexer": "ipython3"},
         "kernelspec": {"name": "python3"},
     }
 

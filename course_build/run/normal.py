@@ -19,18 +19,16 @@ HINT = re.compile(RANDOM)
 def normalise(notebook: dict[str, Any]) -> dict[str, Any]:
     """Return a copy without what differs from run to run: it shows a reader the same.
 
-    Gone are times, durations and the paths of the run, the kernel's account of its language,
-    random ids and empty lists of tags that papermill adds, and the pieces in which a stream came.
-    Addresses become 0x…, paths into temporary folders begin with …/. Nothing measured is touched:
-    a cell that prints it prints another value next time.
+    Gone are times, durations and the paths of the run, Python's version, random ids and empty
+    lists of tags that papermill adds, and the pieces in which a stream came. Addresses become 0x…,
+    paths into temporary folders begin with …/. Nothing measured is touched: a cell that prints it
+    prints another value next time.
     """
     notebook = copy.deepcopy(notebook)
     parameters = notebook["metadata"].pop("papermill", {}).get("parameters")
     if parameters:
         notebook["metadata"]["papermill"] = {"parameters": parameters}
-    if "language_info" in notebook["metadata"]:
-        name = notebook["metadata"]["language_info"].get("name", "python")
-        notebook["metadata"]["language_info"] = {"name": name}
+    notebook["metadata"].get("language_info", {}).pop("version", None)
     added = 0
     for cell in notebook["cells"]:
         for name in SAID_OF_THE_RUN:
