@@ -9,13 +9,15 @@ from course_build.run.session import Terminated
 
 
 def terminate(*_: Any) -> None:
-    """Answer SIGTERM as Ctrl-C is answered: no process is left behind, what ended is reported."""
+    """Answer a signal as Ctrl-C is answered: no process is left behind, what ended is reported."""
     raise Terminated
 
 
 def run() -> None:
     """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, terminate)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, terminate)  # the terminal is gone; nohup ignores that
     try:
         sys.exit(main())
     except KeyboardInterrupt as stop:

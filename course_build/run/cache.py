@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from course_build.run.jobs import ROOT, label
+from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job, Outcome, Plan
 from course_build.run.writing import write_whole
 
 CACHE = ROOT / "build" / "cache"
 PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")  # of /proc/cpuinfo
+DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def _sha256(*contents: bytes) -> str:
@@ -87,12 +89,15 @@ class Cache:
     def digest(self, job: Job) -> str:
         """Give the SHA-256 of all that decides the outputs of a notebook."""
         return _sha256(
-            self._environment, b"\0", label(job).encode(), b"\0", job.notebook.read_bytes()
+            self._environment, b"\0", label(job).encode(), b"\0", read_file(job.notebook)
         )
 
     def find(self, job: Job) -> Outcome | None:
         """Put the executed copy of an earlier run in place; None when the notebook must run."""
-        digest = self._looked_up[job] = self.digest(job)
+        try:
+            digest = self._looked_up[job] = self.digest(job)
+        except OSError:  # what cannot be read fails where it runs
+            return None
         copy, note = self._entry(job)
         if not note.exists() and not copy.exists():
             return None
@@ -105,7 +110,7 @@ class Cache:
                 raise ValueError("the copy is not the one that was kept")
             cells = {str(key): float(seconds) for key, seconds in told["cells"].items()}
             kept = Outcome(job, "cached", float(told["seconds"]), told["peak_mb"], None, cells)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except DAMAGED as error:
             self.say(f"cache: the entry of {label(job)} is damaged ({error}); it runs again")
             return None
         write_whole(job.executed, content)

@@ -241,6 +241,13 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def broken(error: OSError) -> dict[str, Any]:
+    """Return what `Outcome` holds of a notebook whose copy could not be written or read."""
+    failure = Failure(f"{error.strerror or error}: {error.filename or 'the executed copy'}")
+    empty = {"seconds": 0.0, "peak_mb": None, "cells": {}, "kernel": "", "network": ""}
+    return {"failure": asdict(failure), "status": "broken"} | empty
+
+
 def _time_is_up(*_: Any) -> None:
     raise TimeIsUp
 
@@ -256,7 +263,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _time_is_up)
     signal.signal(signal.SIGINT, _stopped)
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    text = json.dumps(run(job), ensure_ascii=False)
+    try:
+        told = run(job)
+    except OSError as error:  # a full disk, for example
+        told = broken(error)
+    text = json.dumps(told, ensure_ascii=False)
     Path(job["result"]).write_text(text, encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from course_build.build import build_course
 from course_build.executed import joined
 from course_build.files import changed_files, read_files, write_files
+from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job
 from course_build.settings import SETTINGS_FILE, parse_settings
 
@@ -69,9 +70,9 @@ def label(job: Job) -> str:
 def code_size(job: Job) -> int:
     """Count the characters of a notebook's code; 0 for a file that is no notebook."""
     try:
-        cells = json.loads(job.notebook.read_bytes())["cells"]
+        cells = json.loads(read_file(job.notebook))["cells"]
         return sum(len(joined(cell["source"])) for cell in cells if cell["cell_type"] == "code")
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from course_build.run.environment import HERE, furnish, kernel_environment, make_guard
+from course_build.run.notebook_file import problem
 from course_build.run.nurseries import Child, Nurseries, NurseryError, make_folder
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 from course_build.run.unsupervised import run_client
@@ -42,11 +43,14 @@ class Crew:
             self._nurseries.close()
 
     def run(self, job: Job, stop: threading.Event) -> Outcome:
-        """Run one notebook, and leave its executed copy.
+        """Run one notebook, and leave its executed copy; a file that is no notebook has failed.
 
         `stop` ends it: the outcome's status then is "stopped". A notebook that was running when
         a preloaded process died is run once more.
         """
+        reason = problem(job.notebook)
+        if reason is not None:
+            return Outcome(job, "failed", 0.0, failure=Failure(reason))
         job.executed.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
             job.executed.unlink(missing_ok=True)

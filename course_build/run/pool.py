@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
+from course_build.run.notebook_file import problem
 from course_build.run.one import Crew
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 
@@ -125,7 +126,7 @@ def _in_place(job: Job, crew: Crew, stop: threading.Event) -> Outcome:
     waiting = staged(job)
     try:
         outcome = crew.run(replace(job, executed=waiting), stop)
-        if waiting.exists():
+        if waiting.exists() and (outcome.status != "broken" or problem(waiting) is None):
             waiting.replace(job.executed)
         else:
             job.executed.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Tell people how a run went: a line, an excerpt of each failure, a table."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ def printable(text: str) -> str:
 
 def short(path: Path) -> str:
     """Name a path as seen from the repository, when it is inside."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))  # Path.resolve refuses a loop of links
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 

@@ -13,14 +13,20 @@ SCREEN = 40  # lines of an error that are shown; the executed copy keeps all of 
 CALLS = 6  # calls between the failing line and the error that are shown
 FRAME = re.compile(r"(?:Cell In\[\d+\], line \d+|File .+?:\d+)(?:, in [^(]+)?")
 ARROW = re.compile(r"-+> +\d+ (.*)")
+WIDTH = 1000  # characters of one line that are shown
 AROUND = 4  # source lines shown before and after the failing one
 
 
 def plain(text: str) -> str:
     """Strip terminal colours and cut what would not fit on a screen."""
-    lines = ANSI.sub("", text).splitlines()
+    lines = [_cut(line) for line in ANSI.sub("", text).splitlines()]
     more = [f"... {len(lines) - SCREEN} more lines"] if len(lines) > SCREEN else []
     return "\n".join(lines[:SCREEN] + more)
+
+
+def _cut(line: str) -> str:
+    more = len(line) - WIDTH
+    return line if more <= 0 else f"{line[:WIDTH]}... {more} more characters"
 
 
 def excerpt(source: str, line: int | None) -> str:
@@ -29,7 +35,7 @@ def excerpt(source: str, line: int | None) -> str:
     centre = line or 1
     first, last = max(1, centre - AROUND), min(len(lines), centre + AROUND)
     return "\n".join(
-        f"{'>' if number == line else ' '}{number:>5} | {lines[number - 1]}"
+        f"{'>' if number == line else ' '}{number:>5} | {_cut(lines[number - 1])}"
         for number in range(first, last + 1)
     )
 
@@ -53,7 +59,7 @@ def calls(traceback: Sequence[str]) -> str:
         elif head := FRAME.match(line):
             found.append(re.sub(r"^File .*site-packages[/\\]", "", head[0]))
         elif found and (code := ARROW.match(line)):
-            found[-1] += f": {code[1].strip()}"
+            found[-1] += f": {_cut(code[1].strip())}"
     deeper = found[1:]
     more = [f"... {len(deeper) - CALLS} calls"] if len(deeper) > CALLS else []
     return "\n".join(["called from there:", *more, *deeper[-CALLS:]]) if deeper else ""
