@@ -62,23 +62,30 @@ def cold(folder: Path) -> Cost:
 
 
 def in_turns(tasks: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str, Cost]:
-    """Do everything in turns, the first round to warm up; the medians."""
+    """Do everything in turns, and after each round let another one begin; the medians."""
     found: dict[str, list[Cost]] = {name: [] for name in tasks}
     names = list(tasks)
-    for turn in range(rounds + 1):
+    for turn in range(rounds):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
             found[name].append(tasks[name]())
-    return {name: _median(costs[1:]) for name, costs in found.items()}
+    return {name: _median(costs) for name, costs in found.items()}
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(*(statistics.median(vars(cost)[kind] for cost in costs) for kind in KINDS))
 
 
+def _copy_compiled(folder: Path, count: int | None) -> Path:
+    """A course whose builder ran before: its code is compiled."""
+    copy_course(folder, count)
+    cost_of([PYTHON, "-m", "compileall", "-q", "course_build"], folder)
+    return folder
+
+
 def against_jupytext(folder: Path, rounds: int) -> dict[str, Cost]:
     """The real course: a cold build, one without changes, one jupytext call, the interpreter."""
-    copy_course(folder, None)
+    _copy_compiled(folder, None)
     source = f"notebooks/src/{MODEL}.py"
     converting = [PYTHON, "-m", "jupytext", "--quiet", "--to", "ipynb", source, "-o", "out.ipynb"]
 
@@ -98,7 +105,7 @@ def against_jupytext(folder: Path, rounds: int) -> dict[str, Cost]:
 
 def growth(folder: Path, sizes: Sequence[int], rounds: int) -> dict[int, Cost]:
     """Cold builds of courses of these sizes."""
-    courses = {str(size): copy_course(folder / f"{size}", size) for size in sizes}
+    courses = {str(size): _copy_compiled(folder / f"{size}", size) for size in sizes}
     tasks = {name: (lambda course=course: cold(course)) for name, course in courses.items()}
     return {int(name): cost for name, cost in in_turns(tasks, rounds).items()}
 

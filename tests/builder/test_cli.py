@@ -334,7 +334,7 @@ def test_without_its_requirements_the_script_says_what_to_install():
 
 INTERRUPTED = """
 import sys
-sys.argv = ["build_notebooks.py"]
+sys.argv = ["build_notebooks.py", "--check"]
 sys.path.insert(0, {root!r})
 class Stop:
     def find_spec(self, name, *rest):
