@@ -116,7 +116,6 @@ def test_the_oldest_are_proved_with_the_oldest_python_only():
     assert "make compat PYTHON=python3.11" in wrong_python("oldest", bounds, (3, 12))
     assert wrong_python("newest", bounds, (3, 11)) is None
     assert wrong_python("newest", bounds, (3, 14)) is None
-    assert "3.11 or newer, this is 3.9" in wrong_python("newest", bounds, (3, 9))
 
 
 # The command
@@ -174,6 +173,12 @@ def test_ctrl_c_in_a_step_ends_all(steps):
     codes["--check"] = 130
     assert compat.main(["newest"]) == 130
     assert len(ran) == 2
+
+
+def test_a_python_that_is_too_old_gets_the_sentence_of_bootstrap(steps, monkeypatch, capfd):
+    monkeypatch.setattr(compat.sys, "version_info", (3, 10, 1))
+    assert compat.main(["newest"]) == 2
+    assert "Python 3.11 or newer is needed, this is Python 3.10" in capfd.readouterr().err
 
 
 def test_what_cannot_be_tried_is_a_sentence_and_exit_code_2(steps, tmp_path, capfd):

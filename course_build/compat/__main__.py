@@ -19,7 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from course_build.bootstrap import ROOT, BootstrapError, Stopped, ensure, run, say
+from course_build.bootstrap import ROOT, BootstrapError, Stopped, check_python, ensure, run, say
 from course_build.compat.ranges import ENDS, RangeError, declared, requirements, wrong_python
 
 SHOW = """
@@ -34,6 +34,7 @@ OWN = {"causal_mask": "masks.py:causal_allowed", "sampling": "sampling.py:token_
 
 def prepare(end: str, folder: Path) -> tuple[Path, list[str]]:
     """Make the environment of one end; return its interpreter and the packages with a range."""
+    check_python(sys.version_info)
     bounds = declared((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     reason = wrong_python(end, bounds, tuple(sys.version_info[:2]))
     if reason:

@@ -1,7 +1,6 @@
 """The ranges that pyproject.toml declares, and what to install at either end of them."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 
 ENDS = ("oldest", "newest")
@@ -16,6 +15,8 @@ class RangeError(Exception):
 
 def declared(text: str) -> dict[str, str]:
     """Return the lowest version of Python ("python") and of each package, from pyproject.toml."""
+    import tomllib  # not in a Python that is too old, which is told so first
+
     project = tomllib.loads(text)["project"]
     extras = project["optional-dependencies"]
     packages = [*project["dependencies"], *(line for name in EXTRAS for line in extras[name])]
@@ -42,11 +43,10 @@ def requirements(end: str, bounds: Mapping[str, str], pins: str) -> str:
 
 def wrong_python(end: str, bounds: Mapping[str, str], version: tuple[int, int]) -> str | None:
     """Say why a Python cannot prove one end of the ranges; None when it can."""
-    oldest = tuple(map(int, bounds["python"].split(".")))
-    if version < oldest or (end == "oldest" and version != oldest):
-        wanted = bounds["python"] + ("" if end == "oldest" else " or newer")
-        return (
-            f"{end} means Python {wanted}, this is {version[0]}.{version[1]}; name another: "
-            f"make compat PYTHON=python{bounds['python']} ARGS={end}"
-        )
-    return None
+    oldest = bounds["python"]
+    if end == "newest" or "{}.{}".format(*version) == oldest:
+        return None
+    return (
+        f"oldest means Python {oldest} too, and this is {version[0]}.{version[1]}; name another: "
+        f"make compat PYTHON=python{oldest} ARGS=oldest"
+    )
