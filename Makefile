@@ -16,7 +16,7 @@ endif
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
 		printf '  make %-10s %s\n' "$$name" "$${text#*## }"; done
-	@echo '  more with ARGS, for example: make run ARGS="--lang ru --module 3 -p seed 7"'
+	@echo '  more with ARGS, for example: make run MODULE=3 ARGS="--cache -p seed 7"; ARGS=--help lists it'
 
 notebooks: ## render every notebook in every language
 	@$(COURSE) build_notebooks.py $(ARGS)

@@ -35,8 +35,9 @@ def filled(tmp_path, job, plan=PLAN):
 
 
 def test_a_hit_puts_the_same_bytes_in_place_and_tells_of_the_earlier_run(tmp_path, job):
-    filled(tmp_path, job)
     said = []
+    assert Cache(PLAN, tmp_path / "cache", said.append).find(job) is None
+    filled(tmp_path, job)
     found = Cache(PLAN, tmp_path / "cache", said.append).find(job)
     assert job.executed.read_bytes() == b"executed copy"
     assert (found.status, found.seconds, found.peak_mb) == ("cached", 4.5, 321)

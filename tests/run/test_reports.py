@@ -60,6 +60,12 @@ def test_the_report_names_versions_plan_and_every_notebook(run, tmp_path):
     assert told["notebooks"][2]["failure"]["reason"] == UGLY
 
 
+def test_one_notebook_on_many_workers_is_measured_against_the_one_that_had_it(run):
+    alone = Run([run.outcomes[0]], Plan(workers=8), 3.0)
+    assert report(alone)["efficiency"] == 0.5
+    assert report(Run([run.outcomes[1]], Plan(workers=8), 3.0))["efficiency"] is None
+
+
 def test_an_executed_copy_of_an_earlier_run_is_not_passed_off_as_one_of_this(run):
     rows = {row["status"]: row["executed"] for row in report(run)["notebooks"]}
     assert rows["not run"] is None  # though a file is there
