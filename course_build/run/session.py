@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -87,7 +87,11 @@ def _from_cache(jobs: list[Job], cache: Cache | None, progress: Lines | Live) ->
 
 
 def _run(
-    jobs: list[Job], plan: Plan, cache: Cache | None, progress: Lines | Live
+    jobs: list[Job],
+    plan: Plan,
+    cache: Cache | None,
+    progress: Lines | Live,
+    execute: Callable[..., list[Outcome]],
 ) -> tuple[list[Outcome], str]:
     """Run notebooks, keep and tell what comes of each, and say how the run ended."""
 
@@ -100,7 +104,7 @@ def _run(
         return [], "complete"
     try:
         ordered = longest_first(jobs, read_seconds(SECONDS))
-        outcomes = run_jobs(ordered, plan, tell, progress.begin)
+        outcomes = execute(ordered, plan, tell, progress.begin)
     except Interrupted as stop:
         ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
         return stop.outcomes, ended
@@ -114,10 +118,12 @@ def run_course(
     output: Path = EXECUTED,
     shard: tuple[int, int] | None = None,
     cache: Cache | None = None,
+    execute: Callable[..., list[Outcome]] | None = None,
 ) -> Run:
     """Run notebooks as `make run` does, and leave report.json and junit.xml in the output folder.
 
-    A run that a signal stopped is reported like any other; its `ended` says so.
+    A run that a signal stopped is reported like any other; its `ended` says so. `execute` runs the
+    notebooks elsewhere than on this machine.
     """
     plan = plan or Plan()
     with alone(output):
@@ -125,7 +131,7 @@ def run_course(
         with following(len(jobs), plan) as progress:
             hits = _from_cache(jobs, cache, progress)
             rest = [job for job in jobs if job not in hits]
-            outcomes, ended = _run(rest, plan, cache, progress)
+            outcomes, ended = _run(rest, plan, cache, progress, execute or run_jobs)
         by_job = hits | {outcome.job: outcome for outcome in outcomes}
         seconds = round(time.monotonic() - begun, 2)
         run = Run([by_job[job] for job in jobs], plan, seconds, started, shard, ended)
