@@ -2,32 +2,21 @@
 
 import json
 import threading
-from pathlib import Path
 
-import nbformat
 import pytest
 
 from course_build.run.one import Crew
 from course_build.run.outcome import Job, Limits, Plan
 from course_build.run.reports import describe
 
+from .notebooks import write_notebook
+
 LIMITS = Limits(start=120, cell=40, wall=100, grace=10)
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = {"name": "python3", "display_name": "python3", "language": "python"}
-
-
-def write(path, sources):
-    """Write a notebook whose cells have these sources and the ids cell-0, cell-1, ..."""
-    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{n}") for n, text in enumerate(sources)]
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": PYTHON})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, path)
-    return path
 
 
 def run(crew, folder, *sources, name="notebook"):
     """Run a notebook, and return its outcome."""
-    path = write(folder / f"{name}.ipynb", sources)
+    path = write_notebook(folder / f"{name}.ipynb", sources)
     job = Job(path, "learner", "en", folder / "out" / f"{name}.ipynb")
     return crew.run(job, threading.Event())
 

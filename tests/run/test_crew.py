@@ -16,7 +16,8 @@ from course_build.run import environment, nurseries
 from course_build.run.one import Crew
 from course_build.run.outcome import Job, Plan
 
-from .crews import LIMITS, ROOT, forked, printed, run, write  # noqa: F401
+from .crews import LIMITS, forked, printed, run  # noqa: F401
+from .notebooks import ROOT, write_notebook
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
 pytestmark = [pytest.mark.notebooks, linux]
@@ -106,7 +107,9 @@ def test_a_nursery_that_cannot_start_breaks_the_run_with_its_last_words(tmp_path
 def test_a_stopped_notebook_keeps_what_it_had_done(kernels, tmp_path):
     begun = tmp_path / "begun"
     sources = ["print('done')", f"open({str(begun)!r}, 'w').close()\nwhile True: pass"]
-    job = Job(write(tmp_path / "a.ipynb", sources), "learner", "en", tmp_path / "out" / "a.ipynb")
+    job = Job(
+        write_notebook(tmp_path / "a.ipynb", sources), "learner", "en", tmp_path / "out" / "a.ipynb"
+    )
     stop, done = threading.Event(), []
     with Crew(Plan(limits=LIMITS, kernels=kernels)) as crew:
         thread = threading.Thread(target=lambda: done.append(crew.run(job, stop)))
@@ -144,7 +147,7 @@ def test_no_process_outlives_a_runner_that_is_killed(tmp_path):
         "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         f"open({str(begun)!r}, 'w').close()\nwhile True: pass"
     )
-    path = write(tmp_path / "a.ipynb", [source])
+    path = write_notebook(tmp_path / "a.ipynb", [source])
     command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "out" / "a.ipynb")]
     runner = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     while not begun.exists():

@@ -9,7 +9,8 @@ import pytest
 
 from course_build.run import network
 
-from .crews import ROOT, forked, plain, printed, run  # noqa: F401
+from .crews import forked, plain, printed, run  # noqa: F401
+from .notebooks import ROOT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are of Linux")
 pytestmark = linux
