@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 from course_build.run.jobs import find_course
 from course_build.run.outcome import Outcome
@@ -11,6 +12,10 @@ from course_build.run.session import run_course
 
 # One thread, before torch is imported: sums then have one order, and busy cores stay usable.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# A busy machine is no failure: no example of a property has a time limit.
+settings.register_profile("course", deadline=None)
+settings.load_profile("course")
 
 
 @pytest.fixture(scope="session")
