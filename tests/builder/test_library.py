@@ -317,3 +317,21 @@ def test_a_name_that_is_passed_around_in_a_circle_is_refused():
     around = library(a="from course_lib.b import x\n", b="from course_lib.a import x\n")
     with pytest.raises(LookupError, match=r"course_lib\.a -> course_lib\.b -> course_lib\.a"):
         around.find("course_lib.a", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(*xs: 'A', **ys: 'B'):\n    pass",
+        "def f():\n    try:\n        x = 1\n    except:\n        y: 'A' = 1\n        z: 'B' = y\n",
+        "def f(x):\n    match x:\n        case 1:\n            y: 'A' = 1\n            z: 'B'\n",
+        "def f(x, /, *, y: 'A'):\n    if x:\n        pass\n    else:\n        z: 'B' = y\n",
+    ],
+)
+def test_quoted_annotations_are_read_wherever_they_stand(text):
+    assert set(needs(text)) >= {"A", "B"}
+
+
+def test_a_name_in_other_letters_of_the_same_sense_is_refused_too():
+    with pytest.raises(CourseError, match="hides which names are needed"):
+        read("def f(x):\n    return \uff45val(x)\n")

@@ -44,6 +44,7 @@ LIBRARY = {
     "a comprehension's variable after it": "def f():\n    a = [b for b in 'ab']\n    return b\n",
     "a nonlocal": "def f():\n    n = 1\n\n    def g():\n        nonlocal n\n        n = 2\n\n"
     "    g()\n    return n\n",
+    "its own name when it is called": "def f(n):\n    return f(n - 1)\n",
     "a walrus": "A = (B := 1)\nC = B\n",
     "the library by name": "import importlib\n\n\ndef f():\n"
     "    return importlib.import_module('course_lib.door')\n",
@@ -94,6 +95,16 @@ def test_outlines_hide_no_fault_wherever_a_definition_stands(data):
     kept = names[: data.draw(st.integers(1, len(names)))]
     with_outlines, whole = both_ways(notebook_of(module, kept, data.draw(st.sampled_from(AUTHORS))))
     assert with_outlines == whole
+
+
+def test_what_one_notebook_hides_is_found_in_the_next():
+    """To pyflakes a nonlocal name is one that the whole program knows."""
+    text = LIBRARY["a nonlocal"] + "\n\ndef h(n):\n    del n\n    return n\n"
+    module = read(text)
+    for names in (["f", "h"], ["h"]):
+        with_outlines, whole = both_ways(notebook_of(module, names, ""))
+        assert with_outlines == whole
+    assert whole
 
 
 def test_the_outline_of_a_clean_definition_is_enough(monkeypatch):
