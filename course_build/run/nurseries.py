@@ -88,10 +88,11 @@ class Nursery:
             self.process.wait()
 
 
-def make_folder() -> Path:
+def make_folder(parent: Path | None = None) -> Path:
     """Make a private folder whose name is short enough for the sockets in it."""
     usual = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="course-", dir=usual if len(usual) < SHORT else "/tmp"))
+    place = parent or (usual if len(usual) < SHORT else "/tmp")
+    return Path(tempfile.mkdtemp(prefix="course-", dir=place))
 
 
 class Nurseries:
@@ -106,6 +107,7 @@ class Nurseries:
 
     def _start(self, env: dict[str, str], **order: Any) -> Nursery:
         self.started += 1
+        order["folder"] = str(self.folder)
         box = self.folder / str(self.started)
         make_box(box)
         return Nursery(box, kernel_environment(box, self.guard, self.plan) | env, order)

@@ -18,6 +18,7 @@ import os
 import random
 import resource
 import select
+import shutil
 import signal
 import site
 import socket
@@ -90,7 +91,7 @@ def listen(address: str) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket) -> socket.socket:
+def serve(listener: socket.socket, folder: str) -> socket.socket:
     """Fork a supervisor for each connection; return only in it, with that connection.
 
     What is left of a supervisor that was killed from outside comes to this process, and is killed.
@@ -102,7 +103,7 @@ def serve(listener: socket.socket) -> socket.socket:
         for orphan in set(supervisor.children(os.getpid())) - supervisors:
             supervisor.send(os.kill, orphan, signal.SIGKILL)
         if 0 in ready and not os.read(0, 1):
-            close(supervisors)
+            close(supervisors, folder)
         if listener not in ready:
             continue
         connection, _ = listener.accept()
@@ -114,14 +115,15 @@ def serve(listener: socket.socket) -> socket.socket:
         connection.close()
 
 
-def close(supervisors: set[int]) -> None:
-    """End this process and all its children."""
+def close(supervisors: set[int], folder: str) -> None:
+    """End this process and all its children; the run's folder goes, for its owner may be dead."""
     for pid in supervisors:
         supervisor.send(os.kill, pid, signal.SIGTERM)
     deadline = time.monotonic() + supervisor.PATIENCE
     while supervisors and time.monotonic() < deadline:
         supervisors -= set(supervisor.reap())
         time.sleep(0.005)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
@@ -217,7 +219,7 @@ def be_nursery() -> dict[str, Any]:
     gc.disable()
     gc.freeze()
     me = os.getpid()
-    connection = serve(listen(order["socket"]))
+    connection = serve(listen(order["socket"]), order["folder"])
 
     def enter(request: dict[str, Any]) -> dict[str, Any]:
         if refused:

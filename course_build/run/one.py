@@ -73,7 +73,7 @@ class Crew:
         if stop.is_set():
             return Outcome(job, "stopped", 0.0, failure=Failure("the run was stopped"))
         begun = time.perf_counter()
-        box = make_folder()
+        box = make_folder(self._nurseries and self._nurseries.folder)
         try:
             how, words = (self._supervised if self._nurseries else self._alone)(box, job, stop)
             return self._outcome(box, job, time.perf_counter() - begun, how, words)

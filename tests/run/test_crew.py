@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -149,7 +150,9 @@ def test_no_process_outlives_a_runner_that_is_killed(tmp_path):
     )
     path = write_notebook(tmp_path / "a.ipynb", [source])
     command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "out" / "a.ipynb")]
-    runner = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    place = tempfile.mkdtemp(prefix="t-")  # short enough for sockets
+    env = os.environ | {"TMPDIR": place}
+    runner = subprocess.Popen(command, cwd=ROOT, start_new_session=True, env=env)
     while not begun.exists():
         assert runner.poll() is None
         time.sleep(0.05)
@@ -159,6 +162,7 @@ def test_no_process_outlives_a_runner_that_is_killed(tmp_path):
     runner.wait()
     _, left = psutil.wait_procs(family, timeout=15)
     assert left == []
+    os.rmdir(place)  # is empty
 
 
 @pytest.mark.parametrize("name", ["C", "C.UTF-8", "ru_RU.UTF-8"])
