@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench figures site compat audit clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -49,6 +49,9 @@ score: ## hold every variant to its contract; write the mutation score into the 
 bench: ## time the fast decoder beside its peers, which it installs first (half an hour)
 	@$(COURSE) -m tests.bench.install
 	@$(COURSE) -m tests.bench $(ARGS)
+
+bench-run: ## hold runner and builder to their targets of speed (many minutes)
+	@$(COURSE) -m tests.run.bench $(ARGS)
 
 figures: ## execute the notebooks and write their figures to figures/
 	@$(COURSE) -m course_build.figures
