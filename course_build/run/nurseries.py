@@ -77,8 +77,7 @@ class Nursery:
 
     def close(self) -> None:
         """End the process and all its children, and wait for that."""
-        with self.process.stdin:
-            pass
+        self.process.stdin.close()
         if not Path(self.address).exists():  # still importing: it has no child yet
             self.process.kill()
         try:

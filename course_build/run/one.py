@@ -38,9 +38,15 @@ class Crew:
             self._nurseries = Nurseries(self.plan)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._nurseries is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._nurseries is None:
+            return
+        try:
             self._nurseries.close()
+        except KeyboardInterrupt:  # a second Ctrl-C; what the first one raised has more to say
+            self._nurseries.close()
+            if kind is None:
+                raise
 
     def run(self, job: Job, stop: threading.Event) -> Outcome:
         """Run one notebook, and leave its executed copy; a file that is no notebook has failed.
