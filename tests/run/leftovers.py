@@ -70,7 +70,7 @@ def _wait(until):
 
 
 @contextlib.contextmanager
-def nothing_left(*, paths=True):
+def nothing_left():
     """Give a fresh TMPDIR; at the end fail if a process, thread, open file or path is left."""
     folder = Path(tempfile.mkdtemp(prefix="f-", dir="/tmp" if os.name == "posix" else None))
     before, kept = os.environ.get("TMPDIR"), tempfile.tempdir
@@ -79,7 +79,7 @@ def nothing_left(*, paths=True):
     processes, threads, files = living(), set(threading.enumerate()), open_files()
     try:
         yield folder
-        _check(folder if paths else None, processes, threads, files)
+        _check(folder, processes, threads, files)
     finally:
         for process in (new := [p for pid, p in living().items() if pid not in processes]):
             with contextlib.suppress(psutil.Error):
@@ -94,11 +94,11 @@ def nothing_left(*, paths=True):
 def _check(folder, processes, threads, files):
     gc.collect()
     _wait(lambda: living().keys() <= processes.keys())
+    _wait(lambda: not any(folder.iterdir()))
     _wait(lambda: set(threading.enumerate()) <= threads and open_files() <= files)
     left = [f"process {tell(one)}" for pid, one in living().items() if pid not in processes]
     left += [str(thread) for thread in set(threading.enumerate()) - threads]
-    if folder is not None:
-        left += [f"TMPDIR/{path.relative_to(folder)}" for path in folder.rglob("*")]
+    left += [f"TMPDIR/{path.relative_to(folder)}" for path in folder.rglob("*")]
     if open_files() > files:
         left.append(f"{open_files() - files} open files")
     if left:

@@ -18,7 +18,6 @@ import time
 import psutil
 import pytest
 
-from .leftovers import nothing_left
 from .notebooks import environment, make_checkout, run_command
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process its orphans")
@@ -96,8 +95,8 @@ def test_a_stopped_run_keeps_what_had_ended_and_reports_it(name, tmp_path, clean
     assert kept["cells"][0]["outputs"][0]["text"] == ["done\n"]
 
 
-def test_a_run_that_is_killed_outright_leaves_no_process(tmp_path):
-    with nothing_left(paths=False), running(tmp_path / "course") as (parent, _):
+def test_a_run_that_is_killed_outright_leaves_nothing(tmp_path, clean_room):
+    with running(tmp_path / "course") as (parent, _):
         assert len(psutil.Process(parent.pid).children(recursive=True)) > 2
         parent.kill()
 
