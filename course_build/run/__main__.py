@@ -19,10 +19,13 @@ def run() -> None:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, terminate)  # the terminal is gone; nohup ignores that
     try:
-        sys.exit(main())
+        code = main()
     except KeyboardInterrupt as stop:
         print("stopped before any notebook ran", file=sys.stderr)
-        sys.exit(143 if isinstance(stop, Terminated) else 130)
+        code = 143 if isinstance(stop, Terminated) else 130
+    for signum in (signal.SIGINT, signal.SIGTERM):  # all is done: a late one changes nothing
+        signal.signal(signum, signal.SIG_IGN)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
