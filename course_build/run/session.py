@@ -86,6 +86,13 @@ def _from_cache(jobs: list[Job], cache: Cache | None, progress: Lines | Live) ->
     return hits
 
 
+def first_of(error: BaseException | None) -> Interrupted | None:
+    """Find the interrupt that ended a run behind a second one that came while it closed."""
+    while error is not None and not isinstance(error, Interrupted):
+        error = error.__context__
+    return error
+
+
 def _run(
     jobs: list[Job],
     plan: Plan,
@@ -105,7 +112,10 @@ def _run(
     try:
         ordered = longest_first(jobs, read_seconds(SECONDS))
         outcomes = execute(ordered, plan, tell, progress.begin)
-    except Interrupted as stop:
+    except KeyboardInterrupt as signalled:
+        stop = first_of(signalled)
+        if stop is None:
+            raise
         ended = "terminated" if isinstance(stop.cause, Terminated) else "interrupted"
         return stop.outcomes, ended
     over = any(outcome.status in ("stopped", "not run") for outcome in outcomes)
