@@ -191,7 +191,11 @@ class Execution:
     def cell_seconds(self) -> dict[str, float]:
         """Give the seconds that each code cell took, by its id."""
         cells = self.notebook.cells if self.notebook else []
-        times = {cell.id: cell.metadata.get("papermill", {}).get("duration") for cell in cells}
+        times = {
+            cell.id: cell.metadata.get("papermill", {}).get("duration")
+            for cell in cells
+            if cell.cell_type == "code"
+        }
         return {key: seconds for key, seconds in times.items() if seconds is not None}
 
     def settle(self) -> None:

@@ -16,6 +16,7 @@ from course_build.run.nurseries import Child, Nurseries, NurseryError, make_fold
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 from course_build.run.unsupervised import run_client
 
+ROOM = 2**20  # bytes that a result and its log need in the folder for temporary files
 LOOK = 0.2  # seconds between two looks at the clock and at the order to stop
 
 
@@ -155,4 +156,6 @@ class Crew:
             return Outcome(job, status, seconds, failure=Failure(words or usual[status]))
         log = (box / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
         reason = f"the worker died before it could report; the end of its log:\n{log[-2000:]}"
+        if shutil.disk_usage(box).free < ROOM:
+            reason = f"there is no room left for temporary files in {box.parent} (see TMPDIR)"
         return Outcome(job, "broken", seconds, failure=Failure(reason))

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -86,6 +88,20 @@ def _from_cache(jobs: list[Job], cache: Cache | None, progress: Lines | Live) ->
     return hits
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no signal cut short what is being written; one that comes meanwhile changes nothing."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        signals = ()  # Python hears them in its main thread alone
+    before = {signum: signal.signal(signum, signal.SIG_IGN) for signum in signals}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
 def first_of(error: BaseException | None) -> Interrupted | None:
     """Find the interrupt that ended a run behind a second one that came while it closed."""
     while error is not None and not isinstance(error, Interrupted):
@@ -145,7 +161,8 @@ def run_course(
         by_job = hits | {outcome.job: outcome for outcome in outcomes}
         seconds = round(time.monotonic() - begun, 2)
         run = Run([by_job[job] for job in jobs], plan, seconds, started, shard, ended)
-        if not plan.parameters:
-            keep_seconds(outcomes, SECONDS)
-        write_reports(run, output)
+        with undisturbed():
+            if not plan.parameters:
+                keep_seconds(outcomes, SECONDS)
+            write_reports(run, output)
     return run

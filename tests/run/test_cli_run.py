@@ -57,6 +57,28 @@ def test_a_failure_gives_1_and_a_broken_worker_2_and_both_are_reported(course, c
     assert rows(course.folder / "out") == {"module_01_a": "failed", "module_02_b": "broken"}
 
 
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_reports_are_written_takes_nothing_from_them(
+    course, monkeypatch, signum
+):
+    heard = []
+    before = signal.signal(signum, lambda *_: heard.append(signum))
+
+    def write_reports(run, folder, write=session.write_reports):
+        os.kill(os.getpid(), signum)
+        write(run, folder)
+
+    monkeypatch.setattr(session, "write_reports", write_reports)
+    try:
+        assert course({"module_01_a": "pass"}) == 0
+        assert heard == []
+        os.kill(os.getpid(), signum)
+        assert heard == [signum]
+    finally:
+        signal.signal(signum, before)
+    assert rows(course.folder / "out") == {"module_01_a": "passed"}
+
+
 def test_a_parameter_that_a_notebook_lacks_is_refused_before_anything_runs(course, capsys):
     code = "seed = 18\nsteps = 5"
     for names in (["seed", "stpes"], ["stpes"]):

@@ -3,12 +3,14 @@
 import asyncio
 import locale
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -300,3 +302,17 @@ def test_only_this_pythons_own_kernel_is_forked(command, fork, monkeypatch):
     provisioner = course_kernels.SupervisedProvisioner()
     asyncio.run(provisioner.launch_kernel(command, env={"A": "1"}, cwd="/"))
     assert (asked[0]["fork"], asked[0]["argv"], asked[0]["cwd"]) == (fork, command, "/")
+
+
+def test_a_worker_without_room_to_report_says_so(tmp_path, monkeypatch):
+    job = Job(tmp_path / "a.ipynb", "learner", "en", tmp_path / "out.ipynb")
+    (tmp_path / "log.txt").touch()
+
+    def told(free):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+        outcome = Crew(Plan())._outcome(tmp_path, job, 1.0, "", "")
+        assert outcome.status == "broken"
+        return outcome.failure.reason
+
+    assert told(2**30).startswith("the worker died before it could report")
+    assert told(4096).startswith("there is no room left for temporary files in")
