@@ -12,10 +12,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from course_build.run import environment
 from course_build.run.environment import HERE, kernel_environment, make_box, make_guard
 from course_build.run.outcome import Plan
+from course_build.run.unsupervised import family
 
+PATIENCE = 25  # seconds in which a preloaded process has ended its children and itself
 SHORT = 60  # characters of a folder in which the names of sockets (108 bytes at most) find room
 
 # Not pyplot and not matplotlib_inline: the latter hooks itself up when it is imported, and in a
@@ -81,9 +85,11 @@ class Nursery:
         if not Path(self.address).exists():  # still importing: it has no child yet
             self.process.kill()
         try:
-            self.process.wait(15)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            for process in family(self.process.pid):
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
             self.process.wait()
 
 

@@ -22,6 +22,7 @@ import shutil
 import signal
 import site
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -91,10 +92,25 @@ def listen(address: str) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket, folder: str) -> socket.socket:
+def may_ask(connection: socket.socket, parent: int, *, clients: bool) -> bool:
+    """Say whether a requester is the runner (process `parent`), or one of its `clients` if so said.
+
+    A kernel, or a process that is gone, may not: it would get a child that has other limits, or
+    that has the network.
+    """
+    size = struct.calcsize("3i")
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    pid = struct.unpack("3i", peer)[0]
+    while clients and pid not in (parent, os.getpid(), 0):
+        pid = supervisor.parent_of(pid)
+    return pid == parent
+
+
+def serve(listener: socket.socket, order: dict[str, Any], parent: int) -> socket.socket:
     """Fork a supervisor for each connection; return only in it, with that connection.
 
-    What is left of a supervisor that was killed from outside comes to this process, and is killed.
+    What is left of a supervisor that was killed from outside comes to this process, and is killed;
+    one that was stopped goes on. `parent` is the runner.
     """
     supervisors: set[int] = set()
     while True:
@@ -102,11 +118,16 @@ def serve(listener: socket.socket, folder: str) -> socket.socket:
         supervisors -= set(supervisor.reap())
         for orphan in set(supervisor.children(os.getpid())) - supervisors:
             supervisor.send(os.kill, orphan, signal.SIGKILL)
+        for pid in supervisors:
+            supervisor.send(os.kill, pid, signal.SIGCONT)
         if 0 in ready and not os.read(0, 1):
-            close(supervisors, folder)
+            close(supervisors, order["folder"])
         if listener not in ready:
             continue
         connection, _ = listener.accept()
+        if not may_ask(connection, parent, clients=order["offline"]):
+            connection.close()
+            continue
         pid = os.fork()
         if pid == 0:
             listener.close()
@@ -118,11 +139,13 @@ def serve(listener: socket.socket, folder: str) -> socket.socket:
 def close(supervisors: set[int], folder: str) -> None:
     """End this process and all its children; the run's folder goes, for its owner may be dead."""
     for pid in supervisors:
-        supervisor.send(os.kill, pid, signal.SIGTERM)
+        for signum in (signal.SIGTERM, signal.SIGCONT):
+            supervisor.send(os.kill, pid, signum)
     deadline = time.monotonic() + supervisor.PATIENCE
     while supervisors and time.monotonic() < deadline:
         supervisors -= set(supervisor.reap())
         time.sleep(0.005)
+    supervisor.end_descendants()
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
@@ -219,7 +242,7 @@ def be_nursery() -> dict[str, Any]:
     gc.disable()
     gc.freeze()
     me = os.getpid()
-    connection = serve(listen(order["socket"]), order["folder"])
+    connection = serve(listen(order["socket"]), order, os.getppid())
 
     def enter(request: dict[str, Any]) -> dict[str, Any]:
         if refused:

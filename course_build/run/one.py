@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from course_build.run.environment import HERE, furnish, kernel_environment, make_guard
-from course_build.run.notebook_file import problem
+from course_build.run.notebook_file import problem, read_file
 from course_build.run.nurseries import Child, Nurseries, NurseryError, make_folder
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 from course_build.run.unsupervised import run_client
@@ -99,22 +99,30 @@ class Crew:
 
         An empty status means that the client has ended, and left its result if it could.
         """
-        nurseries, limits = self._nurseries, self.plan.limits
+        nurseries = self._nurseries
         furnish(box, job, self.plan, nurseries.kernels.address)
         try:
             child = Child(nurseries.clients, self._request(box, nurseries.guard))
         except NurseryError as error:
             return "broken", f"the preloaded process has died; the end of its log:\n{error}"
         with contextlib.closing(child):
-            deadline = time.monotonic() + limits.wall
-            while not child.ended(LOOK):
-                if stop.is_set() or time.monotonic() > deadline:
-                    status, signum = ("stopped", signal.SIGINT)
-                    if not stop.is_set():
-                        status, signum = ("failed", signal.SIGTERM)
-                    child.send(signum)
-                    self._await_end(child, time.monotonic() + limits.grace)
-                    return status, ""
+            told = self._watch(child, stop)
+        if child.told.get("status") != 0:  # what lies there is not the client's
+            (box / "result.json").unlink(missing_ok=True)
+        return told
+
+    def _watch(self, child: Child, stop: threading.Event) -> tuple[str, str]:
+        """Wait for a client's end, or have it end; return as `_supervised` does."""
+        limits = self.plan.limits
+        deadline = time.monotonic() + limits.wall
+        while not child.ended(LOOK):
+            if stop.is_set() or time.monotonic() > deadline:
+                status, signum = ("stopped", signal.SIGINT)
+                if not stop.is_set():
+                    status, signum = ("failed", signal.SIGTERM)
+                child.send(signum)
+                self._await_end(child, time.monotonic() + limits.grace)
+                return status, ""
         if child.told.get("why") == "memory":
             return "failed", f"the outputs took more memory than {limits.memory_mb} MB"
         if "refused" in child.told:
@@ -154,7 +162,9 @@ class Crew:
         }
         if status:
             return Outcome(job, status, seconds, failure=Failure(words or usual[status]))
-        log = (box / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
+        log = ""
+        with contextlib.suppress(OSError):  # the kernel may have put a pipe in its place
+            log = read_file(box / "log.txt").decode(errors="replace").strip()
         reason = f"the worker died before it could report; the end of its log:\n{log[-2000:]}"
         if shutil.disk_usage(box).free < ROOM:
             reason = f"there is no room left for temporary files in {box.parent} (see TMPDIR)"

@@ -68,6 +68,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def parent_of(pid: int) -> int:
+    """Give a process's parent; 0 when there is no such process, or none above it."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[1])
+
+
 def descendants(pid: int) -> list[int]:
     """List the processes below one."""
     found = children(pid)
