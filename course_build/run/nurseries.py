@@ -54,6 +54,7 @@ class Nursery:
 
     def __init__(self, folder: Path, env: dict[str, str], order: dict[str, Any]) -> None:
         self.address, self.log = str(folder / "s"), folder / "log.txt"
+        self.answers = False
         order = order | {"socket": self.address}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -74,6 +75,7 @@ class Nursery:
         """Wait until the process answers, has died, or nobody wants it any more."""
         while not Path(self.address).exists() and self.alive() and not stop.wait(0.01):
             pass
+        self.answers |= Path(self.address).exists()  # the other one's end takes the name away
 
     def last_words(self) -> str:
         """Return the end of the log."""
@@ -82,7 +84,7 @@ class Nursery:
     def close(self) -> None:
         """End the process and all its children, and wait for that."""
         self.process.stdin.close()
-        if not Path(self.address).exists():  # still importing: it has no child yet
+        if not self.answers:  # still importing: it has no child yet
             self.process.kill()
         try:
             self.process.wait(PATIENCE)
