@@ -2,10 +2,11 @@
 
 An entry is the executed copy and a JSON file with two SHA-256: of the copy, and of all that went
 into it: the rendered notebook's bytes, the edition, parameters, limits, locale and kind of kernel,
-the runner's own sources, Python, the kind of processor, and the names and versions of all that is
-installed. There is one entry for each edition, language and notebook, so the cache does not grow.
-Only notebooks that passed are kept. A copy is put in place only when its bytes still have the
-SHA-256 that was written down; an entry that does not hold is said to be damaged and made anew.
+the runner's own sources, the variables that a kernel inherits, Python, the kind of processor, and
+the names and versions of all that is installed. There is one entry for each edition, language and
+notebook, so the cache does not grow. Only notebooks that passed are kept. A copy is put in place
+only when its bytes still have the SHA-256 that was written down; an entry that does not hold is
+said to be damaged and made anew.
 """
 
 import functools
@@ -20,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from course_build.run.environment import KEPT
 from course_build.run.jobs import ROOT, label
 from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job, Outcome, Plan
@@ -66,7 +68,7 @@ def environment(plan: Plan) -> dict[str, Any]:
         "runner": runner_sources(),
         "python": [sys.version, sys.implementation.cache_tag],
         "machine": [platform.system(), platform.machine(), platform.libc_ver(), *processor()],
-        "libraries": os.environ.get("LD_LIBRARY_PATH", ""),
+        "inherited": {name: os.environ.get(name, "") for name in KEPT},
         "installed": installed(),
     }
 

@@ -95,6 +95,9 @@ def test_another_python_or_library_path_runs_again(tmp_path, job, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
     assert Cache(PLAN, tmp_path / "cache").find(job) is None
     monkeypatch.delenv("LD_LIBRARY_PATH")
+    with monkeypatch.context() as patch:  # where a cell finds the programs that it calls
+        patch.setenv("PATH", "/elsewhere")
+        assert Cache(PLAN, tmp_path / "cache").find(job) is None
     monkeypatch.setattr(cache_module.sys, "version", "3.99")
     assert Cache(PLAN, tmp_path / "cache").find(job) is None
 
