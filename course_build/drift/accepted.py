@@ -58,6 +58,8 @@ def _read(output: Mapping[str, Any]) -> tuple[str, str]:
     pictures = [kind for kind in data if kind.startswith("image/")]
     if pictures:
         return f"figure {output['metadata'].get(pictures[0], {}).get('name') or '-'}", ""
+    if joined(data.get("text/plain", "")).startswith("<IPython.core.display."):
+        data = {k: v for k, v in data.items() if k != "text/plain"} or data  # says only that it is
     kind = "text/plain" if "text/plain" in data else min(data, default="text/plain")
     return kind, joined(data.get(kind, "")) if kind.startswith("text/") else ""
 
