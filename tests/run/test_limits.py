@@ -62,7 +62,12 @@ OVER = {
 
 # What waits to be sent takes memory of the kernel, so that here more is allowed.
 FLOODS = {
-    "output": ("while True: print('x' * 10**6)", "printed and showed more than its limit of 5 MB"),
+    "output": (
+        "import time\nwhile True: print('x' * 10**5, flush=True); time.sleep(0.005)",
+        "printed and showed more than its limit of 5 MB",
+    ),
+    # printed faster than it can be sent, it fills the kernel's memory: that limit may come first
+    "more than can be sent": ("while True: print('x' * 10**6)", " than its limit of "),
     "a hundred MB": (
         "print('x' * 10**8, flush=True)\nimport time; time.sleep(60)",
         "printed and showed more than its limit of 5 MB",
