@@ -9,6 +9,7 @@ from course_build.findings import CourseError, Finding
 from course_build.places import PACKAGE, REFERENCES, SOURCES, Files
 
 WRITING = ".writing"
+PROGRESS = ".progress.json"  # a learner's own file beside the notebook: course_lib.practice
 
 
 def read_files(root: Path) -> Files:
@@ -59,6 +60,8 @@ def rendered_folders(root: Path) -> set[str]:
 
 def _is_hidden(path: Path) -> bool:
     """Is this none of ours? What a build left that was stopped is; what one writes now is not."""
+    if PROGRESS in path.name:
+        return True
     if not path.name.startswith("."):
         return False
     return not path.name.endswith(WRITING) or _is_running(path.name.split(".")[-2])

@@ -40,6 +40,7 @@ def kernel_environment(box: Path, guard: Path, plan: Plan) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "TZ": "UTC",
+        "COURSE_STATIC": "1",  # nobody is there to click: course_lib.live shows no controls
         "LC_ALL": plan.locale,
         # C as its locale makes a POSIX Python use UTF-8; Windows wants to be told
         **({"PYTHONUTF8": "1"} if os.name == "nt" else {}),

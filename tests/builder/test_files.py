@@ -246,6 +246,17 @@ def test_what_jupyter_and_finder_leave_is_no_orphan(repo):
     assert repo.run("--check").code == 0
 
 
+def test_a_learners_progress_is_no_orphan_and_stays(repo):
+    repo.build()
+    names = ["module_03.progress.json", "module_03.damaged-1.progress.json"]
+    names.append(".module_03.progress.json.1.x.writing")  # whose kernel was killed
+    for name in names:
+        repo.write(f"notebooks/en/{name}", "words")
+    assert repo.run("--check").code == 0
+    assert repo.run().code == 0
+    assert [repo.read(f"notebooks/en/{name}") for name in names] == ["words"] * 3
+
+
 def test_a_file_that_somebody_wrote_since_it_was_read_is_not_overwritten(tmp_path):
     (tmp_path / "a").write_bytes(b"theirs")
     (tmp_path / "b").write_bytes(b"old")

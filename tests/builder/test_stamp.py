@@ -153,6 +153,7 @@ def test_a_stray_file_is_said_every_time(course, path):
 
 def test_a_hidden_file_is_none_of_ours(course):
     course.write("notebooks/en/.ipynb_checkpoints/a.ipynb", "x")
+    course.write("notebooks/en/module_03.progress.json", "x")  # a learner's
     assert course.run().code == DONE
     assert course.builds == []
 

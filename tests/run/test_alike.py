@@ -163,6 +163,7 @@ def test_a_kernel_holds_nothing_of_the_runner(both):
     assert (found["own"], found["importers"]) == ([], [])
     assert found["parent"]
     kept = {"PATH", "HOME", "TMPDIR", "LC_ALL", "TZ", "PYTHONHASHSEED", "OMP_NUM_THREADS"}
+    kept |= {"COURSE_STATIC"}
     added = {"CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "GIT_PAGER", "MPLBACKEND", "PAGER"}
     added |= {"PYDEVD_USE_FRAME_EVAL", "TERM"}  # by ipykernel
     more = {"PYTHONPATH", "TEMP", "USERPROFILE", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"}

@@ -1,0 +1,1 @@
+"""What a learner records: contracts passed, predictions, answers; beside the notebook."""
