@@ -21,10 +21,13 @@ from course_build.glossary_page import page_path, write_page
 from course_build.head import NAME, add_head, head_texts, module_number
 from course_build.headings import check_heading_order
 from course_build.language import check_comments
-from course_build.lint import code_faults, lint
+from course_build.lint import code_faults, lint, long_prose
 from course_build.notebook import NotebookCell, Parts, compose, solve
+from course_build.page_links import check_links, name_links, page_targets
 from course_build.parity import check_parity
-from course_build.places import Files, notebook_path, solved_path, stem_of
+from course_build.places import Files, is_page, notebook_path, prose_path, solved_path, stem_of
+from course_build.prose_page import NAME as PAGE_NAME
+from course_build.prose_page import compose_page, page_head, read_page, write_prose
 from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
 from course_build.render import render
@@ -49,11 +52,15 @@ class Course:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What one source became, by language: both editions, and where each term is first used."""
+    """What one source became, by language: both editions, and where each term is first used.
 
-    editions: Mapping[str, tuple[bytes, bytes]]
-    uses: Mapping[str, Mapping[str, str]]
+    Of a page of prose there is the page alone.
+    """
+
     findings: tuple[Finding, ...]
+    editions: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    uses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pages: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,34 +77,65 @@ class Renderer:
 
     def render(self, path: str) -> Rendered:
         """Render a source in every language, or find what is broken in it."""
-        settings = self.settings
         findings: list[Finding] = []
+        render_units = self._render_page if is_page(path) else self._render_module
+        check = read_page if is_page(path) else read_units
         try:
             text = decode(path, self.files.sources[path])
-            units = read_units(parse_source(path, text, settings.languages), settings)
-            stale = {
-                language: stale_twins(units, language) if language in settings.complete else []
-                for language in self.languages
-            }
+            cells = parse_source(path, text, self.settings.languages)
+            units = check(cells, self.settings)
+            stale = {code: self._stale(units, code) for code in self.languages}
             findings += [finding for found in stale.values() for finding in found]
-            parts = gather_parts(units, self.library, self.files.references)
-            parts = replace(parts, drafts=settings.drafts)
-            composed = compose_all(parts, self.languages, settings)
+            rendered = render_units(path, units, stale)
         except CourseError as error:
-            return Rendered({}, {}, (*findings, *error.findings))
-        stems = [stem_of(source) for source in self.files.sources]
+            return Rendered((*findings, *error.findings))
+        return replace(rendered, findings=tuple(findings))
+
+    def _stale(self, units: Sequence[Unit], language: str) -> list[Finding]:
+        return stale_twins(units, language) if language in self.settings.complete else []
+
+    def _told(
+        self, units: Sequence[Unit], language: str, stale: Sequence[Finding]
+    ) -> tuple[list[str | None], str]:
+        """What the head of a notebook or page tells: the stale cells, a draft's progress."""
+        keys = [finding.key for finding in stale] if self.preview else []
+        return keys, progress(units, language) if language in self.settings.drafts else ""
+
+    def _render_module(
+        self, path: str, units: Sequence[Unit], stale: Mapping[str, Sequence[Finding]]
+    ) -> Rendered:
+        settings = self.settings
+        parts = gather_parts(units, self.library, self.files.references)
+        composed = compose_all(replace(parts, drafts=settings.drafts), self.languages, settings)
+        stems = [stem_of(source) for source in self.files.modules]
         rendered, uses = {}, {}
         for language, editions in composed.items():
-            keys = [finding.key for finding in stale[language]] if self.preview else []
-            told = progress(units, language) if language in settings.drafts else ""
+            told = self._told(units, language, stale[language])
             head = head_texts(
-                stem_of(path), stems, language, settings, keys, told, has_glossary=bool(self.terms)
+                stem_of(path), stems, language, settings, *told, has_glossary=bool(self.terms)
             )
             name = f"{stem_of(path)}.{language}.ipynb"
             linked, uses[language] = link_editions(self.linker, *editions)
             learner, solved = (render(add_head(cells, head), name) for cells in linked)
             rendered[language] = learner, solved
-        return Rendered(rendered, uses, tuple(findings))
+        return Rendered((), rendered, uses)
+
+    def _render_page(
+        self, path: str, units: Sequence[Unit], stale: Mapping[str, Sequence[Finding]]
+    ) -> Rendered:
+        settings, source = self.settings, self.settings.languages[0]
+        targets = page_targets(self.files, [term.key for term in self.terms])
+        findings = [f for unit in units for f in check_links(unit.cells, targets)]
+        pages = {}
+        for language in self.languages:
+            cells = compose_page(units, language, settings)
+            findings += long_prose(cells)
+            linked, _ = self.linker.link_cells(cells)
+            told = self._told(units, language, stale[language])
+            text = write_prose(linked, page_head(stem_of(path), language, settings, *told))
+            pages[language] = name_links(text, language, source, targets).encode()
+        stop_if_broken(findings)
+        return Rendered((), pages=pages)
 
 
 def build_course(
@@ -121,16 +159,17 @@ def build_course(
     results = dict(zip(paths, apply(renderer.render, paths), strict=True))
     findings = [finding for rendered in results.values() for finding in rendered.findings]
     stop_if_broken(findings)
-    notebooks, solved = {}, {}
+    notebooks, solved, pages = {}, {}, {}
     uses: dict[str, dict[str, Mapping[str, str]]] = {language: {} for language in languages}
     for path, rendered in results.items():
         for language, editions in rendered.editions.items():
             stem = stem_of(path)
             notebooks[notebook_path(language, stem)], solved[solved_path(language, stem)] = editions
             uses[language][stem] = rendered.uses[language]
-    pages = {}
-    if terms and len(paths) == len(files.sources):  # the page tells of all the modules
-        pages = {page_path(code): write_page(terms, code, settings, uses[code]) for code in uses}
+        for language, page in rendered.pages.items():
+            pages[prose_path(language, stem_of(path))] = page
+    if terms and set(files.modules) <= set(paths):  # the page tells of all the modules
+        pages |= {page_path(code): write_page(terms, code, settings, uses[code]) for code in uses}
     return Course(notebooks, solved, in_reading_order(findings), pages)
 
 
@@ -147,14 +186,16 @@ def read_terms(files: Files, settings: Settings) -> tuple[Term, ...]:
 
 
 def check_names(paths: Iterable[str]) -> list[Finding]:
-    """Every source is named module_NN_idea.py, each number once."""
+    """Every source is named module_NN_idea.py, each number once, or page_name.py."""
     findings = []
     numbers: dict[int, str] = {}
     for path in paths:
         stem = stem_of(path)
+        if PAGE_NAME.fullmatch(stem):
+            continue
         if not NAME.fullmatch(stem):
             message = f"{stem!r} is not a module's name"
-            mend = "name it module_NN_idea.py, in lower case"
+            mend = "name it module_NN_idea.py, or for a page of prose page_name.py, in lower case"
         elif module_number(stem) in numbers:
             message = f"{numbers[module_number(stem)]} has the same number"
             mend = "give one of them another number"

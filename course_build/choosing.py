@@ -7,14 +7,14 @@ from pathlib import Path, PurePath
 
 from course_build.decode import decode
 from course_build.findings import CourseError, Finding
-from course_build.places import stem_of
+from course_build.places import PAGE, stem_of
 from course_build.settings import SETTINGS_FILE, Settings, parse_settings
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Give a command the options --module and --lang."""
     parser.add_argument(
-        "--module", nargs="+", metavar="NAME", help="only these modules: 3, or the file"
+        "--module", nargs="+", metavar="NAME", help="only these: 3, or the file"
     )
     parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages")
 
@@ -46,7 +46,8 @@ def chosen_modules(names: Sequence[str] | None, sources: Sequence[str]) -> list[
         found = [
             path
             for path in sources
-            if (begins and stem_of(path).startswith(begins)) or stem_of(path) == stem
+            if (begins and stem_of(path).startswith(begins))
+            or stem_of(path) in (stem, f"{PAGE}{stem}")
         ]
         if not found:
             known = ", ".join(stem_of(path) for path in sources)

@@ -4,16 +4,18 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from course_build.places import PAGE
+
 BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
 NUMBERED = re.compile(r"module_(\d\d)_")
 MOST = 6  # cells of one module that are named one by one
 
 
 def module_name(path: str) -> str:
-    """The shortest name of a source on the command line: its number, if it has one."""
+    """The shortest name of a source on the command line: its number, of a page its own name."""
     stem = path.rsplit("/", 1)[-1].removesuffix(".py")
     numbered = NUMBERED.match(stem)
-    return str(int(numbered[1])) if numbered else stem
+    return str(int(numbered[1])) if numbered else stem.removeprefix(PAGE)
 
 
 def cell_name(path: str, key: str) -> str:

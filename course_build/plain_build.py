@@ -12,7 +12,15 @@ from course_build.files import changed_files, orphans, rendered_folders, write_f
 from course_build.findings import DONE, WORK
 from course_build.glossary_page import page_path
 from course_build.parallel import spread
-from course_build.places import SETTINGS_FILE, Files, notebook_path, solved_path, stem_of
+from course_build.places import (
+    SETTINGS_FILE,
+    Files,
+    is_page,
+    notebook_path,
+    prose_path,
+    solved_path,
+    stem_of,
+)
 from course_build.settings import Settings, parse_settings
 from course_build.stamp import Stamp
 from course_build.telling import count, tell_built, tell_findings, tell_strays
@@ -69,8 +77,12 @@ def _check(course: Course, strays: Sequence[str], settings: Settings, root: Path
 
 def _expected(files: Files, settings: Settings) -> list[str]:
     """Everything that the sources make, whatever was chosen."""
-    pairs = [(code, stem_of(path)) for code in settings.languages for path in files.sources]
-    expected = [place(*pair) for pair in pairs for place in (notebook_path, solved_path)]
+    expected = [
+        place(code, stem_of(path))
+        for code in settings.languages
+        for path in files.sources
+        for place in ((prose_path,) if is_page(path) else (notebook_path, solved_path))
+    ]
     if files.glossary:
         expected += [page_path(code) for code in settings.languages]
     return expected

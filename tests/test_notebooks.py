@@ -53,7 +53,7 @@ def test_there_are_notebooks_in_every_language():
     settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
     assert languages == set(settings.languages)
     assert {name for _, name in NAMES} == {
-        path.stem for path in ROOT.glob("notebooks/src/*.py")
+        path.stem for path in ROOT.glob("notebooks/src/module_*.py")
     }
     assert len(NAMES) == len(languages) * len({name for _, name in NAMES})
 

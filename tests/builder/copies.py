@@ -25,7 +25,7 @@ def copy_course(folder: Path, count: int | None) -> Path:
     for name in (SETTINGS_FILE, "build_notebooks.py"):
         shutil.copy(ROOT / name, folder / name)
     if count is not None:
-        for path in (folder / SOURCES).glob("module_*.py"):
+        for path in (folder / SOURCES).glob("*.py"):  # pages of prose name the real modules
             path.unlink()
         for number in range(count):
             name = re.sub("[0-9]{2}", f"{number:02d}", MODEL, count=1)

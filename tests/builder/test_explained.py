@@ -85,9 +85,10 @@ def test_every_language_is_asked_for_itself():
 def test_every_definition_of_the_course_is_explained_in_every_language():
     settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
     terms = read_glossary((ROOT / GLOSSARY).read_text(encoding="utf-8"), settings)
-    sources = read_files(ROOT).sources
-    assert sources
-    for path, data in sources.items():
-        units = read_units(parse_source(path, data.decode(), settings.languages), settings)
+    files = read_files(ROOT)
+    assert files.modules
+    for path in files.modules:
+        text = files.sources[path].decode()
+        units = read_units(parse_source(path, text, settings.languages), settings)
         for language in settings.complete:
             assert list(map(str, unexplained(units, terms, language))) == []
