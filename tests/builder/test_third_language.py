@@ -166,7 +166,7 @@ except ContractViolation as violation:
 @pytest.mark.notebooks
 def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
     """Contracts, reports and tales speak English there; nothing of them raises."""
-    for path in (course.root / "notebooks/src").glob("module_*.py"):
+    for path in (course.root / "notebooks/src").glob("*.py"):
         path.unlink()
     course.source(
         code("mask", "from course_lib.contracts.causal_mask import check_causal_mask_contract"),
