@@ -48,6 +48,16 @@ class Vocabulary:
         return "".join(_written_words([self.words[token] for token in token_ids]))
 
 
+def unknown_words(vocabulary: Vocabulary, text: str) -> dict[str, list[str]]:
+    """Map each word of a text that the vocabulary lacks to the words it may have been meant to be.
+
+    Each of these is written as the vocabulary has it; there may be none.
+    """
+    written = {word.casefold(): word for word in vocabulary.words}
+    strange = _words_not_in({word: token for token, word in enumerate(written)}, text)
+    return {word: [written[each] for each in close] for word, close in strange.items()}
+
+
 def _written_words(words: list[str]) -> Iterator[str]:
     """Put the spaces before the words, and the capitals at the beginning of sentences."""
     tight, starts = True, True
@@ -62,13 +72,14 @@ def _written_words(words: list[str]) -> Iterator[str]:
 def _check_vocabulary_text(text: Any, known: Mapping[str, int]) -> None:
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, got {type(text).__name__}")
-    for word in _TOKEN.findall(text):
-        if word.casefold() not in known:
-            close = difflib.get_close_matches(word.casefold(), known, n=3)
-            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see .words"
-            raise ValueError(
-                f"{word!r} is not among the {len(known)} words of this vocabulary; {hint}"
-            )
+    for word, close in _words_not_in(known, text).items():
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see .words"
+        raise ValueError(f"{word!r} is not among the {len(known)} words of this vocabulary; {hint}")
+
+
+def _words_not_in(known: Mapping[str, int], text: str) -> dict[str, list[str]]:
+    strange = [word for word in _TOKEN.findall(text) if word.casefold() not in known]
+    return {word: difflib.get_close_matches(word.casefold(), known, n=3) for word in strange}
 
 
 def _check_vocabulary_ids(token_ids: Sequence[Any], size: int) -> None:

@@ -15,13 +15,12 @@ LIBRARY = Path(__file__).parents[1] / "course_lib"
 FLOORS = [
     ["text"],  # the first step of floor 0: reports speak through it
     ["arguments", "reference", "report", "plots", "live"],
-    ["practice"],  # what a learner records
+    ["practice", "views"],  # what a learner records; what a reader moves by hand
     ["positions", "masks", "sampling", "likelihood", "scaling", "tokens", "tales"],
     ["attention"],
     ["layers"],
     ["tiny_lm", "causality", "decoder_lm"],
     ["training", "cost", "cache_bugs", "flops", "growth", "machine", "roofline"],
-    ["views"],  # what a reader moves by hand shows any of the ideas below
 ]
 ORACLE = "course_lib/decoder_lm/plain.py"  # the builder refuses a notebook with two of a name
 GROUND = {name for floor in FLOORS[:2] for name in floor} - {"live"}

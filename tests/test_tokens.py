@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.tokens import Vocabulary
+from course_lib.tokens import Vocabulary, unknown_words
 
 SIGNS = ["<end>", ".", ",", "!", "?", ":", ";", "…", "»", ")", "«", "(", "—"]
 ENGLISH = Vocabulary([*SIGNS, "Moon", "sun", "hides", "well-known", "don't", "and"])
@@ -101,6 +101,12 @@ def test_an_unknown_word_is_named_and_a_near_one_offered(words, message):
 def test_the_letter_yo_is_missed_with_a_hint():
     with pytest.raises(ValueError, match="'еще' is not among .*did you mean 'ещё'"):
         RUSSIAN.encode("еще")
+
+
+def test_the_words_that_are_missing_are_told_with_those_like_them():
+    assert unknown_words(ENGLISH, "Sunn, dragon! SUN") == {"Sunn": ["sun"], "dragon": []}
+    assert unknown_words(Vocabulary(["Moon", "sun"]), "moom") == {"moom": ["Moon"]}
+    assert unknown_words(ENGLISH, "") == {}
 
 
 @pytest.mark.parametrize("token", [19, -1, 1.0, True, "sun", None])
