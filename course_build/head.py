@@ -64,10 +64,15 @@ def links(
     if has_glossary:
         parts.append(f"[{say(language, 'glossary')}]({PAGE})")
     if settings.repository:
-        path = f"{settings.repository}/blob/{settings.branch}/notebooks/{language}/{stem}.ipynb"
         badge = f"![{say(language, 'colab')}]({COLAB_BADGE})"
-        parts.append(f"[{badge}]({COLAB}/github/{path})")
+        parts.append(f"[{badge}]({in_colab(stem, language, settings)})")
     return " · ".join(parts)
+
+
+def in_colab(stem: str, language: str, settings: Settings) -> str:
+    """Where Colab opens a notebook of the course's repository."""
+    path = f"blob/{settings.branch}/notebooks/{language}/{stem}.ipynb"
+    return f"{COLAB}/github/{settings.repository}/{path}"
 
 
 COLAB_BADGE = f"{COLAB}/assets/colab-badge.svg"

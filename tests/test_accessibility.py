@@ -12,23 +12,26 @@ import pytest
 
 from course_build.run.jobs import ROOT
 from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.site.sources import WELCOME, cut
 from tests.browser import NARROW, ONE_OF_EACH, WIDE, opened_browser, opened_page
 
 pytestmark = pytest.mark.notebooks
 
 SETTINGS = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
-FOLDERS = [ROOT / "notebooks" / language for language in SETTINGS.languages]
-PAGES = [
-    "index.html",
-    *(
-        f"{folder.name}/{stem}.html"
-        for folder in FOLDERS
-        for stem in (
-            "index",
-            "search",
-            *sorted(path.stem for kind in ("*.ipynb", "*.md") for path in folder.glob(kind)),
-        )
-    ),
+LANGUAGES = {language: ROOT / "notebooks" / language for language in SETTINGS.languages}
+
+
+def pages_of(folder):
+    """The pages that one language's notebooks and texts become."""
+    modules = cut({path.name: path.read_bytes() for path in folder.glob("module_*.ipynb")})
+    texts = {path.stem for path in folder.glob("*.md")} - {WELCOME}
+    return ["index", "search", *texts, *(page.name for each in modules.values() for page in each)]
+
+
+PAGES = ["index.html"] + [
+    f"{language}/{name}.html"
+    for language, folder in LANGUAGES.items()
+    for name in sorted(pages_of(folder))
 ]
 
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -142,7 +145,7 @@ def test_every_table_says_what_its_cells_are(page):
 
 
 def test_a_page_names_its_language_and_leads_to_its_twins(localized_page, site):
-    language, file_name = localized_page.name.split("/")
+    language, file_name = localized_page.name.split("/", 1)
     assert localized_page.get_attribute("html", "lang") == language
     switch = localized_page.eval_on_selector_all(
         "nav.languages a", "links => links.map(link => link.href)"

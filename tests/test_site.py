@@ -1,11 +1,16 @@
 """From executed notebooks to the sources of pages: what changes on the way, without Sphinx."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from course_build.settings import Settings, parse_settings
 from course_build.site import pages
+from course_build.site.html_pages import with_languages, without_tex
+from course_build.site.minutes import minutes
+from course_build.site.pages import Links
+from course_build.site.sources import all_pages
 from course_build.site.switch import entrance, named_languages
 
 SETTINGS = Settings(("en", "ru"), "", "main", titles={"en": "A <course>", "ru": "Курс"})
@@ -38,73 +43,154 @@ def prose(key, source):
     return {"cell_type": "markdown", "id": key, "metadata": {}, "source": source}
 
 
-def page(*cells, has_glossary=False):
-    """The page's cells and files that a notebook with this title becomes."""
-    head = HEAD + (" · [Glossary](glossary.md)" if has_glossary else "")
-    notebook = {
+def notebook(*cells, head=HEAD):
+    """An executed notebook with this title."""
+    return {
         "cells": [prose("title", f"# Idea\n\n{head}\n\nWords."), *cells],
         "metadata": {"kernelspec": {}, "language_info": {}, "papermill": {"input_path": "x"}},
     }
-    path = f"build/executed/learner/en/{STEM}.ipynb"
-    notebooks = {path: json.dumps(notebook).encode()}
-    sources = pages.page_sources(notebooks, "en", SETTINGS, has_glossary)
-    made = json.loads(sources.pop(f"{STEM}.ipynb"))
-    assert made["metadata"].keys() == {"kernelspec", "language_info"}
-    return made["cells"], sources
+
+
+def page(*cells, texts=(), settings=SETTINGS):
+    """The cells of the first page, and all sources, that a notebook with this title becomes."""
+    head = HEAD + (" · [Glossary](glossary.md)" if texts else "")
+    content = json.dumps(notebook(*cells, head=head)).encode()
+    copies = {"en": {f"build/executed/learner/en/{STEM}.ipynb": content}}
+    made = all_pages(copies, {"en": dict(texts)}, settings)["en"]
+    first = json.loads(made.sources["module_03/index.ipynb"])
+    assert first["metadata"].keys() == {"kernelspec", "language_info"}
+    *shown, contents = first["cells"]
+    assert contents["source"].startswith("```{toctree}")
+    return shown, made
 
 
 def test_the_line_of_links_goes_since_the_page_has_its_own():
-    for has_glossary in (False, True):
-        (title,), _ = page(has_glossary=has_glossary)
-        assert title["source"] == "# Idea\n\nWords."
+    for texts in ({}, {"glossary": "# Glossary\n"}):
+        (title,), _ = page(texts=texts)
+        assert title["source"] == "(title)=\n\n# Idea\n\nWords."
 
 
 def test_a_fold_is_named_after_what_is_inside():
     (_, cell), _ = page(code("m", "#@title Machinery: softmax\nx = 1", tags=["hide-input"]))
     assert cell["source"] == "x = 1"
     named = dict.fromkeys(["code_prompt_show", "code_prompt_hide"], "Machinery: softmax")
-    assert cell["metadata"] == {"tags": ["hide-input"], "mystnb": named}
+    assert cell["metadata"] == {"key": "m", "tags": ["hide-input"], "mystnb": named}
 
 
 def test_figures_become_files_with_their_words_and_size():
-    (_, cell), files = page(code("see", "show()", figure('a "b" < c'), figure("again")))
+    (_, cell), made = page(code("see", "show()", figure('a "b" < c'), figure("again")))
     images = [output["data"].pop("text/html") for output in cell["outputs"]]
     assert images[0] == (
-        '<div class="figure"><img src="_static/figures/module_03_idea-see.svg" '
-        'width="7" height="5" alt="a &quot;b&quot; &lt; c"></div>'
+        '<div class="figure"><img src="../_static/figures/module_03_idea-see.svg" '
+        'width="7" height="5" loading="lazy" alt="a &quot;b&quot; &lt; c"></div>'
     )
     assert [output["data"] for output in cell["outputs"]] == [{}, {}]
-    assert files == {
+    assert {name: made.sources[name] for name in made.sources if name.endswith(".svg")} == {
         "_assets/figures/module_03_idea-see.svg": SVG.encode(),
         "_assets/figures/module_03_idea-see-2.svg": SVG.encode(),
     }
 
 
+PLACES = {STEM: {"": "module_03/index", "title": "module_03/index", "see": "module_03/masks"}}
+
+
 @pytest.mark.parametrize(
-    ("link", "wanted"),
+    ("at", "link", "wanted"),
     [
-        ("[b](module_04_b.ipynb)", "[b](page:module_04_b.html)"),
-        ("[b](../ru/module_04_b.ipynb)", "[b](page:../ru/module_04_b.html)"),
-        ('[w](glossary.md#dot-product "A sum.")', '[w](place:glossary.html#dot-product "A sum.")'),
-        ("[w](../ru/glossary.md#mask)", "[w](place:../ru/glossary.html#mask)"),
-        ("[o](https://example.org/a.ipynb)", "[o](https://example.org/a.ipynb)"),
+        ("module_03/masks", f"[b]({STEM}.ipynb)", "[b](page:../module_03/index.html)"),
+        ("module_03/masks", f"[b](../ru/{STEM}.ipynb)", "[b](page:../../ru/module_03/index.html)"),
+        ("glossary", f"[b]({STEM}.ipynb#see)", "[b](place:module_03/masks.html#see)"),
+        ("module_03/x", '[w](glossary.md#a "A.")', '[w](place:../glossary.html#a "A.")'),
+        ("glossary", "[w](../ru/glossary.md#mask)", "[w](place:../ru/glossary.html#mask)"),
+        ("glossary", "[o](https://example.org/a.ipynb)", "[o](https://example.org/a.ipynb)"),
     ],
 )
-def test_links_lead_to_pages(link, wanted):
-    (_, cell), _ = page(prose("see", link))
-    assert cell["source"] == wanted
+def test_links_lead_to_pages(at, link, wanted):
+    assert Links(at, PLACES).lead(link) == wanted
 
 
 def test_the_anchors_of_a_text_become_targets_and_its_twin_line_goes():
     twin = "Глоссарий: [ru/glossary.md](../ru/glossary.md)"
     text = f'# Glossary\n\n{twin}\n\nAll.\n\n<a id="top-k"></a>\n\n## k\n'
-    assert pages.page_text(text) == "# Glossary\n\nAll.\n\n(top-k)=\n## k\n"
+    wanted = "# Glossary\n\nAll.\n\n(top-k)=\n## k\n"
+    assert pages.page_text(text, Links("glossary", {})) == wanted
 
 
-def test_the_first_page_lists_the_pages_in_order():
-    text = pages.index_page("A course", ["b.ipynb", "glossary.md"]).decode()
+def test_each_section_is_a_page_called_after_its_key():
+    _, made = page(
+        prose("masks-ask", "## 3. Masks of $d_k$"),
+        code("see", "show()"),
+        prose("empty-ask", "### Empty\n\n```\n## no heading\n```\n\n### Two"),
+        prose("recap", "## Recap"),
+    )
+    cells = json.loads(made.sources["module_03/masks.ipynb"])["cells"]
+    assert [cell["source"] for cell in cells] == [
+        "(masks-ask)=\n\n# 3. Masks of $d_k$",
+        "show()",
+        "(empty-ask)=\n\n## Empty\n\n```\n## no heading\n```\n\n(empty-ask-2)=\n\n## Two",
+    ]
+    assert "module_03/recap.ipynb" in made.sources
+    contents = made.told["module_03/index"]["contents"]
+    assert [(each["link"], each["title"]) for each in contents] == [
+        ("masks.html", "3. Masks of d_k"),
+        ("recap.html", "Recap"),
+    ]
+
+
+def test_the_time_of_a_page_is_that_of_its_words_its_code_and_its_exercises():
+    words, hidden = prose("say", "word " * 130), code("m", "x\n" * 999, tags=["hide-input"])
+    assert minutes([words, hidden]) == 1
+    assert minutes([words, code("ex", "x = None", tags=["exercise"])]) == 10
+    assert minutes([code("see", "x\n" * 14, figure("a"))]) == 2
+    assert minutes([]) == 1
+
+
+def test_all_languages_say_the_same_time():
+    short, long = notebook(), notebook(prose("say", "слово " * 1000))
+    copies = {
+        code: {f"x/{STEM}.ipynb": json.dumps(each).encode()}
+        for code, each in (("en", short), ("ru", long))
+    }
+    made = all_pages(copies, {}, SETTINGS)
+    assert made["en"].told["module_03/index"] == made["ru"].told["module_03/index"]
+
+
+def test_colab_and_binder_are_offered_where_the_repository_is_known():
+    told = page()[1].told["module_03/index"]
+    assert told["notebook"] == f"{STEM}.ipynb"
+    assert not {"colab", "binder"} & told.keys()
+    known = replace(SETTINGS, repository="someone/course")
+    told = all_pages({"en": {f"x/{STEM}.ipynb": json.dumps(notebook()).encode()}}, {}, known)[
+        "en"
+    ].told["module_03/index"]
+    assert told["colab"] == (
+        "https://colab.research.google.com/github/someone/course/blob/main/notebooks/en/"
+        f"{STEM}.ipynb"
+    )
+    assert told["binder"] == (
+        f"https://mybinder.org/v2/gh/someone/course/main?labpath=notebooks%2Fen%2F{STEM}.ipynb"
+    )
+
+
+def test_the_first_page_lists_the_pages_in_order_or_welcomes():
+    text = pages.index_page("A course", ["b/index", "glossary"]).decode()
     assert text.startswith("# A course\n")
-    assert text.index("b.ipynb") < text.index("glossary.md")
+    assert text.index("b/index") < text.index("glossary")
+    made = page(texts={"welcome": "# Hello\n\n[Go](module_03_idea.ipynb)\n", "a": "# A\n"})[1]
+    index = made.sources["index.md"].decode()
+    assert index.startswith("# Hello\n\n[Go](page:module_03/index.html)\n")
+    assert index.index("module_03/index\n") < index.index("\na\n")
+    assert "welcome.md" not in made.sources
+
+
+def test_a_link_to_another_language_says_which_and_a_title_shows_no_tex():
+    link, after = '<a class="x" href="../../ru/module_03/masks.html#see"', ">x</a>"
+    other = '<a href="../run.html">y</a>'
+    marked = f'{link} lang="ru" hreflang="ru"{after}{other}'
+    assert with_languages(f"{link}{after}{other}", ["en", "ru"]) == marked
+    set_formula = '<span class="math notranslate nohighlight">\\(d_k\\)</span>'
+    assert without_tex(f"Root of {set_formula}?") == "Root of d_k?"
+    assert without_tex("Root of \\(d_k\\)?") == "Root of d_k?"
 
 
 def test_a_language_is_named_in_itself_or_by_its_code():

@@ -18,14 +18,14 @@ from pathlib import Path
 from course_build.executed import fresh_copies
 from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
-from course_build.settings import SETTINGS_FILE, Settings, parse_settings
-from course_build.site.pages import index_page, page_sources, page_text
+from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.site.sections import folder_of
+from course_build.site.sources import Pages, all_pages
 from course_build.site.sphinx_build import HERE, Site, build
 from course_build.site.switch import entrance, named_languages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK, PAGES = "build/pages", "build/site"
-GLOSSARY = "glossary.md"
 MATHJAX = (  # what a page with TeX in it asks for; the package holds 10 MB more
     "tex-chtml.js",
     "ui/safe.js",
@@ -34,20 +34,23 @@ MATHJAX = (  # what a page with TeX in it asks for; the package holds 10 MB more
 )
 
 
-def all_sources(
-    root: Path, copies: Mapping[str, Mapping[str, bytes]], settings: Settings
-) -> dict[str, bytes]:
-    """What Sphinx reads, {path: content}, for every language."""
+def texts_of(root: Path, languages: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Read the pages of prose, {language: {name without its ending: Markdown}}."""
+    return {
+        language: {
+            path.stem: path.read_text(encoding="utf-8")
+            for path in sorted((root / "notebooks" / language).glob("*.md"))
+        }
+        for language in languages
+    }
+
+
+def in_folders(pages: Mapping[str, Pages]) -> dict[str, bytes]:
+    """Where Sphinx finds the sources and the words around them, {path: content}."""
     sources = {}
-    for language, notebooks in copies.items():
-        glossary = root / "notebooks" / language / GLOSSARY
-        pages = page_sources(notebooks, language, settings, glossary.is_file())
-        if glossary.is_file():
-            pages[GLOSSARY] = page_text(glossary.read_text(encoding="utf-8")).encode()
-        order = [name for name in pages if name.endswith((".ipynb", ".md"))]
-        pages["index.md"] = index_page(settings.title(language), order)
+    for language, made in pages.items():
         folder = f"{WORK}/{language}"
-        sources |= {f"{folder}/sources/{name}": content for name, content in pages.items()}
+        sources |= {f"{folder}/sources/{name}": text for name, text in made.sources.items()}
         for path in HERE.glob(f"locale/{language}/**/*.po"):  # Sphinx compiles them where they lie
             sources[f"{folder}/{path.relative_to(HERE).as_posix()}"] = path.read_bytes()
     return sources
@@ -68,7 +71,9 @@ def copy_mathjax(folder: Path) -> None:
 def build_site(root: Path) -> int:
     """Write the sources of the pages, build every language, and return the worst exit code."""
     settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
-    sources = all_sources(root, fresh_copies(root, settings.languages), settings)
+    copies = fresh_copies(root, settings.languages)
+    pages = all_pages(copies, texts_of(root, settings.languages), settings)
+    sources = in_folders(pages)
     folders = sorted({path.rsplit("/", 1)[0] for path in sources})
     for stray in map(root.joinpath, orphans(root, folders, sources)):
         if stray.is_file() and stray.suffix != ".mo":  # Sphinx's own
@@ -81,22 +86,26 @@ def build_site(root: Path) -> int:
             settings.title(language),
             root / WORK / language,
             languages,
+            pages[language].told,
         )
         for language in settings.languages
     ]
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         codes = list(pool.map(build, sites))
     if not any(codes):
-        publish(sites, root / PAGES)
+        publish(sites, root)
         write_files(root, {f"{PAGES}/index.html": entrance(languages, settings)})
     return max(codes)
 
 
-def publish(sites: Sequence[Site], folder: Path) -> None:
-    """Put the built pages of every language in their place, and one MathJax beside them."""
+def publish(sites: Sequence[Site], root: Path) -> None:
+    """Put the pages of every language in their place, the notebooks and one MathJax beside them."""
+    folder = root / PAGES
     shutil.rmtree(folder, ignore_errors=True)
     for site in sites:
         shutil.copytree(site.pages, folder / site.language)
+        for notebook in (root / "notebooks" / site.language).glob("module_*.ipynb"):
+            shutil.copy(notebook, folder / site.language / folder_of(notebook.stem))
     copy_mathjax(folder / "_mathjax")
 
 

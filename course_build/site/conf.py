@@ -4,7 +4,10 @@ from html import escape
 
 from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput
 
-extensions = ["myst_nb", "sphinx.ext.mathjax"]
+from course_build.site.doctree import PlacesByKey, PlainLongCode
+from course_build.site.html_pages import finish_page
+
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_copybutton"]
 root_doc = "index"
 nb_execution_mode = "off"  # the notebooks come executed
 nb_merge_streams = True
@@ -22,7 +25,8 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 templates_path = ["templates"]
 html_css_files = ["course.css"]
-html_js_files = ["course.js"]
+html_js_files = ["course.js", "languages.js"]
+copybutton_selector = ".cell_input div.highlight pre"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -52,4 +56,7 @@ def visit_fold(self, node):
 
 
 def setup(app):
+    app.add_transform(PlacesByKey)
+    app.add_transform(PlainLongCode)
+    app.connect("html-page-context", finish_page)
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_HideCellInput))

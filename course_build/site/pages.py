@@ -5,71 +5,101 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from course_build.executed import joined, read_notebook
-from course_build.head import links
-from course_build.settings import Settings
+from course_build.executed import joined
 from course_build.site.clean import SVG, clean_output
+from course_build.site.sections import Section, plain, with_anchors
 
 ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
-LINK = re.compile(r"\]\(((?:\.\./\w+/)?[\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
+LINK = re.compile(r"\]\(((?:\.\./\w+/)?)([\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>\n\n(?=#)')
 TWINS = re.compile(r"\n[^\n]*\]\(\.\./\w+/[\w-]+\.md\)[^\n]*\n")
 FOLD_TITLE = re.compile(r"#@title (.*)\n")
 
 
-def page_sources(
-    notebooks: Mapping[str, bytes], language: str, settings: Settings, has_glossary: bool
+@dataclass(frozen=True)
+class Links:
+    """Where links lead from one page: its name, and the page of each cell of each module."""
+
+    page: str
+    places: Mapping[str, Mapping[str, str]]
+
+    @property
+    def top(self) -> str:
+        """The way from the page up to its language's folder."""
+        return "../" * self.page.count("/")
+
+    def lead(self, text: str) -> str:
+        """Let links to notebooks and texts lead to the pages made of them, in every language."""
+        return LINK.sub(self._one, text)
+
+    def _one(self, match: re.Match) -> str:
+        language, stem, fragment = match[1], match[2], match[3] or ""
+        cells = self.places.get(stem, {})
+        page = cells.get(fragment[1:]) or cells.get("", stem)
+        kind = "place" if fragment else "page"
+        return f"]({kind}:{self.top}{language}{page}.html{fragment}"
+
+
+def module_sources(
+    notebook: Mapping[str, Any],
+    stem: str,
+    sections: Sequence[Section],
+    head: str,
+    places: Mapping[str, Mapping[str, str]],
 ) -> dict[str, bytes]:
-    """Turn one language's executed notebooks, {path: content}, into {name: content} for Sphinx."""
-    stems = sorted(PurePosixPath(path).stem for path in notebooks)
-    sources = {}
-    for path, content in notebooks.items():
-        stem = PurePosixPath(path).stem
-        head = links(stem, stems, language, settings, has_glossary)
-        page, figures = page_notebook(read_notebook(path, content), stem, head)
-        sources[f"{stem}.ipynb"] = (json.dumps(page, ensure_ascii=False, indent=1) + "\n").encode()
-        sources |= figures
+    """Turn one executed notebook, cut in sections, into {name: content} for Sphinx.
+
+    The line of links under the title goes: a page has its own. The first page leads to the others.
+    """
+    sources: dict[str, bytes] = {}
+    for section in sections:
+        links = Links(section.name, places)
+        is_first = section is sections[0]
+        cells = [_cell(cell, stem, links, not is_first, sources) for cell in section.cells]
+        if is_first:
+            cells[0]["source"] = cells[0]["source"].replace(f"{links.lead(head)}\n\n", "", 1)
+            rest = [f"{plain(page.title)} <{page.file_name}>" for page in sections[1:]]
+            cells.append(_prose("contents", toctree(rest)))
+        metadata = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
+        page = {**notebook, "metadata": metadata, "cells": cells}
+        text = json.dumps(page, ensure_ascii=False, indent=1) + "\n"
+        sources[f"{section.name}.ipynb"] = text.encode()
     return sources
 
 
-def index_page(title: str, pages: Sequence[str]) -> bytes:
-    """The first page: the course's title and the pages in reading order."""
-    return "\n".join(
-        [f"# {title}", "", "```{toctree}", ":maxdepth: 2", "", *pages, "```", ""]
-    ).encode()
+def index_page(title: str, pages: Sequence[str], welcome: str = "") -> bytes:
+    """The first page: a text that welcomes, or the course's title and the pages in order."""
+    if welcome:
+        return f"{welcome.rstrip()}\n\n{toctree(pages)}".encode()
+    return f"# {title}\n\n{toctree(pages, hidden=False)}".encode()
 
 
-def page_text(text: str) -> str:
+def toctree(pages: Sequence[str], hidden: bool = True) -> str:
+    """The pages below a page, in reading order."""
+    options = ":hidden:\n" if hidden else ":maxdepth: 2\n"
+    return "\n".join(["```{toctree}", options, *pages, "```", ""])
+
+
+def page_text(text: str, links: Links) -> str:
     """A page of prose as MyST: its anchors become targets, its links lead to pages."""
-    return to_pages(ANCHOR.sub(r"(\1)=\n", TWINS.sub("", text, count=1)))
+    return links.lead(ANCHOR.sub(r"(\1)=\n", TWINS.sub("", text, count=1)))
 
 
-def to_pages(text: str) -> str:
-    """Let links to notebooks and texts lead to the pages made of them, in every language."""
-    return LINK.sub(lambda m: f"]({'place' if m[2] else 'page'}:{m[1]}.html{m[2] or ''}", text)
+def _prose(key: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": key, "metadata": {}, "source": source}
 
 
-def page_notebook(
-    notebook: Mapping[str, Any], stem: str, head: str
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """One notebook without what the page itself says, and its figures as files."""
-    figures: dict[str, bytes] = {}
-    cells = [_cell(cell, stem, figures) for cell in notebook["cells"]]
-    first = cells[0]
-    first["source"] = first["source"].replace(f"{to_pages(head)}\n\n", "", 1)
-    kept = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
-    return {**notebook, "metadata": kept, "cells": cells}, figures
-
-
-def _cell(cell: Mapping[str, Any], stem: str, figures: dict[str, bytes]) -> dict[str, Any]:
-    tags = cell["metadata"].get("tags", [])
-    page = {**cell, "metadata": {"tags": tags} if tags else {}}
+def _cell(
+    cell: Mapping[str, Any], stem: str, links: Links, raised: bool, files: dict[str, bytes]
+) -> dict[str, Any]:
     if cell["cell_type"] == "markdown":
-        return {**page, "source": to_pages(joined(cell["source"]))}
+        return _prose(cell["id"], links.lead(with_anchors(cell, raised)))
+    tags = cell["metadata"].get("tags", [])
+    page = {**cell, "metadata": {"key": cell["id"], **({"tags": tags} if tags else {})}}
     title = FOLD_TITLE.match(joined(cell["source"]))
     if title:  # the page's own fold says it
         prompts = {"code_prompt_show": title[1], "code_prompt_hide": title[1]}
@@ -77,7 +107,7 @@ def _cell(cell: Mapping[str, Any], stem: str, figures: dict[str, bytes]) -> dict
         page["source"] = joined(cell["source"])[title.end() :]
     names = _names(stem, cell["id"])
     shown = filter(None, map(clean_output, cell["outputs"]))
-    page["outputs"] = [_output(output, names, figures) for output in shown]
+    page["outputs"] = [_output(output, names, links.top, files) for output in shown]
     return page
 
 
@@ -88,16 +118,16 @@ def _names(stem: str, key: str) -> Iterator[str]:
 
 
 def _output(
-    output: Mapping[str, Any], names: Iterator[str], figures: dict[str, bytes]
+    output: Mapping[str, Any], names: Iterator[str], top: str, files: dict[str, bytes]
 ) -> Mapping[str, Any]:
     """A figure becomes an image with its own file: a page stays light and may be searched."""
     if SVG not in output.get("data", {}):
         return output
     name, svg = next(names), joined(output["data"][SVG])
-    figures[f"{ASSETS}/{name}"] = svg.encode()
+    files[f"{ASSETS}/{name}"] = svg.encode()
     root = ElementTree.fromstring(svg)
     alt = html.escape(output["metadata"][SVG]["alt"])
     width, height = (html.escape(root.get(name, "")) for name in ("width", "height"))
-    size = f'width="{width}" height="{height}"'
-    image = f'<div class="figure"><img src="_static/{name}" {size} alt="{alt}"></div>'
+    size = f'width="{width}" height="{height}" loading="lazy"'
+    image = f'<div class="figure"><img src="{top}_static/{name}" {size} alt="{alt}"></div>'
     return {**output, "data": {"text/html": image}, "metadata": {}}

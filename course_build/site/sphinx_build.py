@@ -19,6 +19,7 @@ class Site:
     title: str
     work: Path  # of Sphinx: the sources of the pages, what it remembers, what it writes
     languages: Sequence[Mapping[str, str]]  # code and name, for the switch
+    told: Mapping[str, Mapping[str, Any]]  # what the templates say of a page, by its name
 
     @property
     def sources(self) -> Path:
@@ -36,7 +37,7 @@ def settings_of(site: Site) -> dict[str, Any]:
         "language": site.language,
         "project": site.title,
         "html_title": site.title,
-        "html_context": {"languages": site.languages},
+        "html_context": {"languages": site.languages, "told": site.told},
         "html_static_path": ["static", *([str(assets)] if assets.is_dir() else [])],
         "locale_dirs": [str(site.work / "locale")],
     }
@@ -59,5 +60,5 @@ def build(site: Site) -> int:
             warning=sys.stderr,
             warningiserror=True,
         )
-        app.build()
+        app.build(force_all=True)  # reads what has changed, writes all: each page names the others
         return app.statuscode

@@ -1,0 +1,34 @@
+"""The last touch to a page's HTML: titles without TeX where none is set, words of other languages.
+
+Sphinx calls `finish_page` for each page before it fills in the template.
+"""
+
+import re
+from typing import Any
+
+TEX = re.compile(r'(?:<span class="math[^"]*">)?\\\((.*?)\\\)(?:</span>)?')
+ACROSS = r'(<a [^>]*?href="(?:\.\./)+({codes})/[^"]*")'  # a link to another language's page
+
+
+def finish_page(
+    app: Any, name: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Change the title, the neighbours' titles and the body in the template's context."""
+    context["title"] = without_tex(context.get("title") or "")
+    for neighbour in ("prev", "next"):
+        if context.get(neighbour):
+            told = context[neighbour]
+            context[neighbour] = {**told, "title": without_tex(told["title"])}
+    if "body" in context:
+        codes = [language["code"] for language in app.config.html_context["languages"]]
+        context["body"] = with_languages(context["body"], codes)
+
+
+def without_tex(title: str) -> str:
+    """The formulas of a title as their letters: a tab or a link shows no set formula."""
+    return TEX.sub(r"\1", title)
+
+
+def with_languages(body: str, codes: list[str]) -> str:
+    """Say of a link to another language's page, and of its words, which language that is."""
+    return re.sub(ACROSS.format(codes="|".join(codes)), r'\1 lang="\2" hreflang="\2"', body)

@@ -1,0 +1,31 @@
+"""How long a section takes: an estimate that says how it is made, the same in every language.
+
+Words are read at the pace of a text to be understood, a line of visible code and a figure take a
+look; an exercise takes as long as its solving usually does. Folded code is not counted.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any
+
+from course_build.executed import joined
+from course_build.prose import count_words
+from course_build.site.clean import SVG
+
+WORDS_A_MINUTE = 130
+CODE_LINE, FIGURE, EXERCISE = 4 / 60, 0.5, 8.0  # minutes
+FOLDED, STUB = "hide-input", "exercise"  # tags
+
+
+def minutes(cells: Sequence[Mapping[str, Any]]) -> int:
+    """Whole minutes, at least one, for reading these cells and solving their exercises."""
+    return max(1, ceil(sum(map(_cell, cells))))
+
+
+def _cell(cell: Mapping[str, Any]) -> float:
+    if cell["cell_type"] == "markdown":
+        return count_words(joined(cell["source"])) / WORDS_A_MINUTE
+    tags = cell["metadata"].get("tags", ())
+    lines = 0 if FOLDED in tags else len(joined(cell["source"]).split("\n"))
+    figures = sum(SVG in output.get("data", {}) for output in cell.get("outputs", ()))
+    return lines * CODE_LINE + figures * FIGURE + (STUB in tags) * EXERCISE
