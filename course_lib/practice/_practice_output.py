@@ -1,0 +1,71 @@
+"""One output in every form at once: for a page, for a terminal, and alive where one can click."""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display
+
+_PRACTICE_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def practice_show(page: str, text: str, controls: Any = None) -> None:
+    """Show HTML, plain text, and controls if there are any, as one output; print outside IPython.
+
+    Args:    controls: a widget of `ipywidgets`; a saved notebook still shows the HTML
+    """
+    if get_ipython() is None:
+        print(text)
+        return
+    data = {"text/html": page, "text/plain": text}
+    if controls is not None:
+        view = {"version_major": 2, "version_minor": 0, "model_id": controls.model_id}
+        data[_PRACTICE_VIEW] = view
+    display(data, raw=True)
+
+
+def practice_page(*parts: str) -> str:
+    """Put pieces of a page together; they name no colour, so they read on light and dark."""
+    return f'<div style="color:inherit;background:transparent">{"".join(parts)}</div>'
+
+
+def practice_paragraph(text: str, *, strong: bool = False) -> str:
+    """A paragraph with these words."""
+    words = html.escape(text)
+    return f"<p><strong>{words}</strong></p>" if strong else f"<p>{words}</p>"
+
+
+def practice_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column names its rows; nothing when there are none."""
+    if not rows:
+        return ""
+    cell = "border:1px solid currentColor;padding:.2em .6em;text-align:left;color:inherit;"
+    plain = "background:transparent;"
+
+    def written(tag: str, words: str) -> str:
+        return f'<{tag} style="{cell}">{html.escape(words)}</{tag[:2]}>'
+
+    lines = ["".join(written('th scope="col"', words) for words in head)]
+    lines += [
+        written('th scope="row"', row[0]) + "".join(written("td", words) for words in row[1:])
+        for row in rows
+    ]
+    body = "".join(f'<tr style="{plain}">{line}</tr>' for line in lines)
+    style = f"border-collapse:collapse;font:inherit;color:inherit;{plain}"
+    title = f'<caption style="text-align:left;color:inherit">{html.escape(caption)}</caption>'
+    return f'<table style="{style}">{title}{body}</table>'
+
+
+def practice_bar(label: str, done: int, count: int) -> str:
+    """A bar that says its own name and how far it is."""
+    words = html.escape(label)
+    return (
+        f"<p><label>{words} "
+        f'<progress value="{done}" max="{count}">{done}/{count}</progress></label></p>'
+    )
+
+
+def practice_lines(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines of text under a title; nothing when there are none."""
+    return [title, *("  " + " · ".join(row) for row in rows)] if rows else []

@@ -1,0 +1,144 @@
+"""What is said to a learner about progress, predictions and questions, in each language."""
+
+from course_lib.text import localized
+
+_PRACTICE_LEVELS = {
+    "warm-up": {"en": "warm-up", "ru": "разминка"},
+    "core": {"en": "core", "ru": "основное"},
+    "stretch": {"en": "stretch", "ru": "со звёздочкой"},
+}
+
+_PRACTICE_TEXTS = {
+    "damaged": {
+        "en": "{file} is damaged, or not from this notebook. It is kept as {aside}; your progress "
+        "begins anew.",
+        "ru": "Файл {file} повреждён или принадлежит не этому блокноту. Он сохранён под именем "
+        "{aside}, а счёт успехов начинается заново.",
+    },
+    "newer": {
+        "en": "{file} was written by a newer edition of the course and stays as it is. Until this "
+        "kernel ends, your progress is kept in memory only.",
+        "ru": "Файл {file} записан более новой версией курса, и мы его не трогаем. Ваши успехи "
+        "помнит только память ядра, до его остановки.",
+    },
+    "unreadable": {
+        "en": "{file} cannot be read ({what}). It stays as it is. Until this kernel ends, your "
+        "progress is kept in memory only.",
+        "ru": "Файл {file} не читается ({what}), и мы его не трогаем. Ваши успехи помнит только "
+        "память ядра, до его остановки.",
+    },
+    "unwritable": {
+        "en": "{file} cannot be written here ({what}). Until this kernel ends, your progress is "
+        "kept in memory only.",
+        "ru": "Файл {file} не удаётся записать ({what}). Ваши успехи помнит только память ядра, "
+        "до его остановки.",
+    },
+    "kept": {
+        "en": "Kept in {file} beside this notebook; it never leaves your computer. Delete the "
+        "file to begin anew.",
+        "ru": "Хранится в файле {file} рядом с блокнотом и не покидает ваш компьютер. Чтобы "
+        "начать заново, удалите файл.",
+    },
+    "count": {
+        "en": "Contracts passed: {done} of {count}",
+        "ru": "Выполнено контрактов: {done} из {count}",
+    },
+    "exercises": {"en": "Exercises", "ru": "Упражнения"},
+    "exercise": {"en": "exercise", "ru": "упражнение"},
+    "level": {"en": "level", "ru": "уровень"},
+    "state": {"en": "state", "ru": "состояние"},
+    "open": {"en": "○ not passed yet", "ru": "○ пока не выполнено"},
+    "passed": {
+        "en": "✓ passed, clauses checked: {count}",
+        "ru": "✓ выполнено, проверено пунктов: {count}",
+    },
+    "broken": {
+        "en": '✗ the clause "{clause}" is broken',
+        "ru": "✗ нарушен пункт «{clause}»",
+    },
+    "like": {"en": "; behaves like {names}", "ru": "; ведёт себя как {names}"},
+    "predictions": {"en": "Predictions", "ru": "Предсказания"},
+    "question": {"en": "question", "ru": "вопрос"},
+    "predicted": {"en": "predicted", "ru": "предсказано"},
+    "outcome": {"en": "outcome", "ru": "что вышло"},
+    "held": {"en": "✓ as predicted", "ru": "✓ как предсказано"},
+    "surprise": {"en": "✗ a surprise", "ru": "✗ неожиданность"},
+    "waiting": {"en": "○ not compared yet", "ru": "○ ещё не сравнили"},
+    "late": {
+        "en": " (predicted after the result was shown)",
+        "ru": " (предсказано, когда результат уже показали)",
+    },
+    "nothing": {"en": "○ nothing yet", "ru": "○ пока ничего"},
+    "quiz": {"en": "Quiz", "ru": "Вопросы для проверки"},
+    "answered": {
+        "en": "Quiz: {right} of {count} right",
+        "ru": "Вопросы для проверки: верно {right} из {count}",
+    },
+    "answer": {"en": "your answer", "ru": "ваш ответ"},
+    "right": {"en": "✓ right", "ru": "✓ верно"},
+    "wrong": {"en": "✗ not right", "ru": "✗ неверно"},
+    "predict": {"en": "Predict before you run", "ru": "Сначала предскажите"},
+    "predict_choice": {
+        "en": "To record your prediction, put its word into this cell's call, for example "
+        "{call}, and run the cell again.",
+        "ru": "Чтобы записать предсказание, добавьте его имя в вызов этой ячейки, например "
+        "{call}, и выполните её ещё раз.",
+    },
+    "predict_number": {
+        "en": "To record your prediction, put a number into this cell's call, for example "
+        "{call}, and run the cell again.",
+        "ru": "Чтобы записать предсказание, добавьте число в вызов этой ячейки, например "
+        "{call}, и выполните её ещё раз.",
+    },
+    "recorded": {
+        "en": "Recorded: {guess}. Read on and run the next cells to see what comes.",
+        "ru": "Записано: {guess}. Читайте дальше и запускайте следующие ячейки: увидите, "
+        "что выйдет.",
+    },
+    "record": {"en": "Record my prediction", "ru": "Записать предсказание"},
+    "your_number": {"en": "Your number", "ru": "Ваше число"},
+    "your_choice": {"en": "Your choice", "ru": "Ваш выбор"},
+    "compare_held": {
+        "en": "✓ You predicted {guess}, and the result is {actual}: as predicted.",
+        "ru": "✓ Вы предсказали: {guess}. Получилось: {actual}. Так и вышло.",
+    },
+    "compare_surprise": {
+        "en": "✗ You predicted {guess}, but the result is {actual}. A surprise teaches more "
+        "than a hit: find out why before you read on.",
+        "ru": "✗ Вы предсказали: {guess}. Получилось: {actual}. Неожиданность учит большему, чем "
+        "удача: разберитесь в её причине, прежде чем читать дальше.",
+    },
+    "compare_within": {
+        "en": "Off by {off}; up to {within} counts as right.",
+        "ru": "Отклонение — {off}; верным считаем до {within}.",
+    },
+    "compare_nothing": {
+        "en": "○ The result is {actual}. You recorded no prediction, which stops nothing; but who "
+        "predicts first notices more.",
+        "ru": "○ Получилось: {actual}. Предсказания вы не записали. Это ничему не мешает, но кто "
+        "предсказывает заранее, тот больше замечает.",
+    },
+    "ask": {"en": "Quiz question", "ru": "Вопрос для проверки"},
+    "ask_open": {
+        "en": "Open a choice to read what it means.",
+        "ru": "Раскройте вариант, чтобы прочитать пояснение.",
+    },
+    "ask_plain": {
+        "en": "To record your answer, run {call} with the number of your choice.",
+        "ru": "Чтобы записать ответ, выполните {call} с номером вашего варианта.",
+    },
+    "unasked": {
+        "en": "The question {name} has not been asked yet: run its cell first.",
+        "ru": "Вопрос {name} ещё не задан: сначала выполните его ячейку.",
+    },
+}
+
+
+def practice_words(entry: str, **values: object) -> str:
+    """One of the sentences in the reader's language."""
+    return localized(_PRACTICE_TEXTS[entry], **values)
+
+
+def practice_level(level: str) -> str:
+    """A level's word in the reader's language."""
+    return localized(_PRACTICE_LEVELS[level])

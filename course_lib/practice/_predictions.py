@@ -1,0 +1,188 @@
+"""Predict, then run: what a learner expects is written down before the result can change it."""
+
+import html
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from course_lib.live import is_live, load_widgets
+from course_lib.practice._practice_output import practice_page, practice_paragraph, practice_show
+from course_lib.practice._practice_texts import practice_words
+from course_lib.practice._progress_file import ProgressFile
+
+_LARGEST_GUESS = 1e300
+
+
+class Predictions:
+    """The predictions of one notebook: the questions asked so far, and where guesses are kept."""
+
+    def __init__(self, file: ProgressFile) -> None:
+        self.file = file
+        self.asked: dict[str, tuple[str, Mapping[str, str]]] = {}
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """What is recorded of one prediction; empty when nothing is."""
+        return self.file.read()["predictions"].get(name, {})
+
+    def words(self, name: str, value: Any) -> str:
+        """A guess or a result as the reader knows it: a choice in its words, a number short."""
+        if isinstance(value, str):
+            _, choices = self.asked.get(name, ("", {}))
+            return choices.get(value, value)
+        return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+    def meet(self, name: str, question: str, choices: Mapping[str, str]) -> None:
+        """Take note of a question."""
+        _check_prediction(name, question, choices)
+        self.asked[name] = question, dict(choices)
+
+    def ask(self, name: str, question: str, choices: Mapping[str, str]) -> None:
+        """Ask for a prediction: with controls where they work, else in words that tell how."""
+        self.meet(name, question, choices)
+        page, text = _prediction_page(self, name)
+        practice_show(page, text, _prediction_controls(self, name) if is_live() else None)
+
+    def record(self, name: str, guess: Any) -> str:
+        """Record a guess and say so; one that changes after the result was shown is late."""
+        _, choices = self.asked[name]
+        guess = _checked_guess(guess, choices)
+        old = self.entry(name)
+        if guess != old.get("guess"):
+            seen = old.get("seen", False)
+            new = {"guess": guess, "seen": seen, "late": seen}
+            self.file.change("predictions", name, new)
+        return practice_words("recorded", guess=self.words(name, guess))
+
+    def compare(self, name: str, actual: Any, within: float) -> None:
+        """Hold the result against the prediction; without one, only tell the result."""
+        actual = _checked_actual(actual)
+        old = self.entry(name)
+        guess = old.get("guess")
+        told = {"actual": self.words(name, actual)}
+        if guess is None:
+            self.file.change("predictions", name, {"guess": None, "seen": True})
+            print(practice_words("compare_nothing", **told))
+            return
+        held = _prediction_holds(guess, actual, within)
+        self.file.change("predictions", name, {**old, "seen": True, "held": held})
+        told["guess"] = self.words(name, guess)
+        print(practice_words("compare_held" if held else "compare_surprise", **told))
+        if within and not isinstance(actual, str) and actual and math.isfinite(actual):
+            print(_prediction_distance(guess, actual, within))
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The table: question, guess, outcome; in the order asked, then what was kept before."""
+        entries = self.file.read()["predictions"]
+        names = [*self.asked, *sorted(entries.keys() - self.asked.keys())]
+        return [self._row(name, entries.get(name, {})) for name in names]
+
+    def _row(self, name: str, entry: dict[str, Any]) -> tuple[str, str, str]:
+        question, _ = self.asked.get(name, (name, {}))
+        if entry.get("guess") is None:
+            return question, practice_words("nothing"), ""
+        outcome = {True: "held", False: "surprise", None: "waiting"}[entry.get("held")]
+        late = practice_words("late") if entry.get("late") else ""
+        return question, self.words(name, entry["guess"]), practice_words(outcome) + late
+
+
+def _check_prediction(name: str, question: str, choices: Mapping[str, str]) -> None:
+    if not (isinstance(name, str) and name and isinstance(question, str) and question.strip()):
+        raise ValueError(f"a prediction needs a name and a question; got {name!r}, {question!r}")
+    if len(choices) == 1 or not all(isinstance(w, str) and w for w in choices.values()):
+        raise ValueError(f"choices must hold two or more, name -> words; got {choices!r}")
+
+
+def _checked_guess(guess: Any, choices: Mapping[str, str]) -> Any:
+    if choices:
+        if guess not in choices:
+            raise ValueError(f"guess must be one of {list(choices)}; got {guess!r}")
+        return guess
+    if isinstance(guess, bool) or not isinstance(guess, numbers.Real):
+        raise TypeError(f"guess must be a number; got {guess!r}")
+    number = int(guess) if isinstance(guess, numbers.Integral) else float(guess)
+    if not abs(number) <= _LARGEST_GUESS:
+        raise ValueError("guess must be finite, and no larger than a float can be")
+    return number
+
+
+def _checked_actual(actual: Any) -> Any:
+    """A choice's name, or a number; tensors and arrays of one number are taken too."""
+    if hasattr(actual, "item"):
+        actual = actual.item()
+    if isinstance(actual, bool) or not isinstance(actual, str | numbers.Real):
+        raise TypeError(f"actual must be the name of a choice or a number; got {actual!r}")
+    if isinstance(actual, str):
+        return actual
+    return int(actual) if isinstance(actual, numbers.Integral) else float(actual)
+
+
+def _prediction_holds(guess: Any, actual: Any, within: float) -> bool:
+    if isinstance(guess, str) or isinstance(actual, str):
+        return guess == actual
+    return math.isfinite(actual) and abs(guess - actual) <= within * abs(actual)
+
+
+def _prediction_distance(guess: float, actual: float, within: float) -> str:
+    off = abs(guess - actual) / abs(actual)
+    return practice_words("compare_within", off=f"{off:.0%}", within=f"{within:.0%}")
+
+
+def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:
+    """The question as a page and as text, with how to answer it in plain code."""
+    question, choices = predictions.asked[name]
+    call = f'guess="{next(iter(choices))}"' if choices else "guess=1000"
+    how = practice_words("predict_choice" if choices else "predict_number", call=call)
+    guess = predictions.entry(name).get("guess")
+    said = "" if guess is None else practice_words("recorded", guess=predictions.words(name, guess))
+    title = f"{practice_words('predict')}: {question}"
+    items = "".join(
+        f"<li><code>{html.escape(word)}</code>: {html.escape(words)}</li>"
+        for word, words in choices.items()
+    )
+    page = practice_page(
+        practice_paragraph(title, strong=True),
+        f"<ul>{items}</ul>" if items else "",
+        practice_paragraph(how),
+        practice_paragraph(said) if said else "",
+    )
+    lines = [title, *(f"  {word}: {words}" for word, words in choices.items()), how]
+    return page, "\n".join([*lines, *([said] if said else [])])
+
+
+def _prediction_controls(predictions: Predictions, name: str) -> Any:
+    """Radio buttons for choices, a number with a button otherwise; both go by keyboard."""
+    widgets = load_widgets()
+    question, choices = predictions.asked[name]
+    guess = predictions.entry(name).get("guess")
+    told = widgets.HTML()
+
+    def record(value: Any) -> None:
+        told.value = f'<p role="status">{html.escape(predictions.record(name, value))}</p>'
+
+    title = practice_paragraph(f"{practice_words('predict')}: {question}", strong=True)
+    if choices:
+        radio = widgets.RadioButtons(
+            options=[(words, word) for word, words in choices.items()],
+            value=guess if guess in choices else None,
+            description=practice_words("your_choice"),
+            style={"description_width": "initial"},
+            layout=widgets.Layout(width="auto"),
+        )
+        radio.observe(lambda change: record(change["new"]), names="value")
+        parts = [radio]
+    else:
+        known = isinstance(guess, int | float)
+        number = widgets.FloatText(
+            value=guess if known else 0,
+            description=practice_words("your_number"),
+            style={"description_width": "initial"},
+        )
+        button = widgets.Button(
+            description=practice_words("record"), layout=widgets.Layout(width="auto")
+        )
+        button.on_click(lambda _: record(number.value))
+        parts = [widgets.HBox([number, button])]
+    if guess is not None:
+        record(guess)
+    return widgets.VBox([widgets.HTML(title), *parts, told])
