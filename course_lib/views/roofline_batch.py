@@ -109,11 +109,6 @@ class BatchStep:
         return self.moved / self.bandwidth / 1e6, self.flops / self.peak / 1e6
 
     @property
-    def waits_for_memory(self) -> bool:
-        """Say whether the bytes take longer than the arithmetic."""
-        return self.times[0] > self.times[1]
-
-    @property
     def tokens_per_second(self) -> float:
         """Return the new tokens of all texts together, in a second, at most."""
         return 1000 * self.batch / max(self.times)
@@ -184,8 +179,9 @@ def _draw_times(panel: Axes, step: BatchStep, words: Mapping[str, str]) -> None:
 
 
 def _bound(step: BatchStep, words: Mapping[str, str]) -> dict[str, str]:
+    moving, computing = step.times
     return {
-        "bound": words["by_memory"] if step.waits_for_memory else words["by_arithmetic"],
+        "bound": words["by_memory"] if moving > computing else words["by_arithmetic"],
         "rate": written_number(step.rate, 0 if step.rate >= 100 else 1),
         "tokens": written_number(step.tokens_per_second),
     }
