@@ -77,10 +77,12 @@ def _parse_progress(data: bytes, module: str) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise ValueError("not an object")
     version = state.get("schema_version")
-    if type(version) is int and version > _PROGRESS_SCHEMA:
+    if type(version) is not int or version < _PROGRESS_SCHEMA:
+        raise ValueError("of no schema")
+    if version > _PROGRESS_SCHEMA:
         raise _NewerProgress
-    if version != _PROGRESS_SCHEMA or state.get("module") != module:
-        raise ValueError("the progress of something else")
+    if state.get("module") != module:
+        raise ValueError("of another module")
     state = _empty_progress(module) | state
     for section, fits in _PROGRESS_SECTIONS.items():
         entries = state[section]
@@ -179,7 +181,9 @@ class ProgressFile:
         try:
             if self.path.exists() and not self.path.is_file():
                 raise OSError("not a file")
-            self.state = _parse_progress(self.path.read_bytes(), self.module)
+            with open(self.path, "rb") as file:
+                data = file.read(_PROGRESS_LARGEST + 1)
+            self.state = _parse_progress(data, self.module)
         except FileNotFoundError:
             self.state = _empty_progress(self.module)
         except OSError as error:
