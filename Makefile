@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site compat audit clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -58,6 +58,9 @@ figures: ## execute the notebooks and write their figures to figures/
 
 site: ## build the pages of the course into build/site/, to be read offline
 	@$(COURSE) -m course_build.site
+
+teach: ## for teachers, into build/teaching/: student and teacher editions, an nbgrader course
+	@$(COURSE) -m course_build.teaching $(ARGS)
 
 compat: ## prove the declared ranges: ARGS=oldest (with PYTHON=python3.11) or ARGS=newest
 	@$(PYTHON) -m course_build.compat $(ARGS)

@@ -1,7 +1,8 @@
 """Notebook cells to bytes: nbformat 4.5, ids from keys, no outputs, the same bytes always."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from course_build import quick_imports  # noqa: F401  (before nbformat: see there)
 from course_build.notebook import NotebookCell
@@ -13,7 +14,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def render(cells: Sequence[NotebookCell], name: str) -> bytes:
     """Write a notebook; raises what nbformat says should it not be a valid one."""
-    notebook = nbformat.from_dict(
+    return to_bytes(
         {
             "cells": [_cell(cell) for cell in cells],
             "metadata": {
@@ -25,6 +26,11 @@ def render(cells: Sequence[NotebookCell], name: str) -> bytes:
             "nbformat_minor": 5,
         }
     )
+
+
+def to_bytes(values: Mapping[str, Any]) -> bytes:
+    """Write a notebook that is given as values; raises what nbformat says of one that is none."""
+    notebook = nbformat.from_dict(values)
     with warnings.catch_warnings():
         # nbformat only warns where it repairs, and it repairs an id with a random one.
         warnings.simplefilter("error")

@@ -1,0 +1,1 @@
+"""The course for those who teach it: student and teacher editions, an nbgrader course, slides."""

@@ -1,0 +1,69 @@
+"""Write what teachers need into build/teaching/: editions, an nbgrader course, slides.
+
+    python -m course_build.teaching
+
+student/LANGUAGE/ holds the notebooks without solutions, teacher/LANGUAGE/ the solved ones with
+notes, nbgrader/LANGUAGE/ a course folder for `nbgrader generate_assignment`. Exit codes: 0 done;
+1 a translation is stale; 2 broken.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from course_build.build import build_course
+from course_build.files import changed_files, read_files, write_files
+from course_build.findings import DONE, WORK, CourseError
+from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.teaching.catalogue import read_catalogue
+from course_build.teaching.exports import exports
+from course_build.telling import tell_findings
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "build/teaching"
+MADE = ("student", "teacher", "nbgrader/*/source", "nbgrader/*/nbgrader_config.py")
+
+
+def teach(root: Path) -> int:
+    """Make everything, then write it; what no module makes any more goes. Return the exit code."""
+    settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
+    files = read_files(root)
+    course = build_course(files, settings, list(files.sources), settings.languages)
+    if course.stale:
+        tell_findings(course.stale, settings.languages)
+        return WORK
+    made = exports(course, files, settings, read_catalogue(root))
+    made = {f"{FOLDER}/{path}": content for path, content in made.items()}
+    write_files(root, {path: made[path] for path in changed_files(root, made)})
+    remove_strays(root, made)
+    return DONE
+
+
+def remove_strays(root: Path, files: Mapping[str, bytes]) -> None:
+    """Remove what an earlier course made; a teacher's own files beside it stay."""
+    wanted = {root / path for path in files}
+    for pattern in MADE:
+        for place in (root / FOLDER).glob(pattern):
+            for path in [place] if place.is_file() else place.rglob("*"):
+                if path.is_file() and path not in wanted:
+                    path.unlink()
+
+
+def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+    """Write the exports and say where they are."""
+    parser = argparse.ArgumentParser(prog="python -m course_build.teaching", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.parse_args(argv)
+    try:
+        code = teach(root)
+    except (CourseError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if code == DONE:
+        print(f"in {FOLDER}/: student/, teacher/, nbgrader/")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Which cells of a notebook a cell needs: those that bind the names it reads, and what they need.
+
+Only names are followed: a cell that merely changes an object is not found.
+"""
+
+import symtable
+from collections.abc import Iterator, Sequence
+
+from course_build.bound import names_bound
+from course_build.code import without_commands
+
+Code = tuple[str, str]  # a code cell: its key and its text
+
+
+def needed_cells(cells: Sequence[Code], wanted: Sequence[str], end: Sequence[str] = ()) -> set[str]:
+    """Find what these cells need, themselves included; what `end` names needs nothing more."""
+    bound = [names_bound(text) for _, text in cells]
+    waiting = [place for place, (key, _) in enumerate(cells) if key in wanted]
+    found: set[int] = set()
+    while waiting:
+        place = waiting.pop()
+        if place in found:
+            continue
+        found.add(place)
+        if cells[place][0] not in end:
+            for name in names_read(cells[place][1]):
+                waiting += [n for n in range(place - 1, -1, -1) if name in bound[n]][:1]
+    return {cells[place][0] for place in found}
+
+
+def names_read(text: str) -> set[str]:
+    """The names that a cell's code, its functions included, takes from outside the cell."""
+    return set(_outer(symtable.symtable(without_commands(text), "cell", "exec"), top=True))
+
+
+def _outer(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        # From Python 3.12 on, the top scope also lists the variables of its comprehensions.
+        own = top and (symbol.is_assigned() or symbol.is_imported())
+        if symbol.is_referenced() and (symbol.is_global() or top) and not own:
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _outer(child, top=False)
