@@ -118,6 +118,53 @@ r"""
 В эталоне — целая модель: два слоя, две головы, шесть токенов из `TinyLM` модуля 3, а при ней логиты, правдоподобия и продолжение. Одна программа вычислила их в float64, другая подтвердила в арифметике с 50 знаками. По ним мы и проверим каждый вариант.
 """
 
+# %% [markdown] lang="en" key="progress-ask"
+r"""
+### Your record
+
+`Progress` remembers what you try, pass and predict in this module. It keeps one small file, `module_04.progress.json`, beside the notebook: a restart does not lose it, and it never leaves your machine.
+
+Exercises come in three levels: a *warm-up* takes minutes, *core* is what the module is about, *stretch* asks for an idea of your own. Their hints open one by one, from a nudge to almost the answer; think a while before each.
+"""
+
+# %% [markdown] lang="ru" key="progress-ask" en="61e61054"
+r"""
+### Дневник
+
+`Progress` помнит, за что вы в этом модуле брались, что решили и что предсказали. Всё это — один небольшой файл `module_04.progress.json` рядом с блокнотом: перезапуск ему не страшен, и с вашего компьютера он никуда не уходит.
+
+Уровней у упражнений три: *разминка* займёт несколько минут, *основное* — то, ради чего написан модуль, а *со звёздочкой* потребует собственной мысли. Подсказки открываются по одной, от намёка до почти готового ответа; перед каждой подумайте ещё немного.
+"""
+
+# %% key="progress-record" role="folded"
+from course_lib.practice.progress import Progress
+
+# %% lang="en" key="progress"
+progress = Progress(
+    "module_04",
+    {
+        "attention": ("warm-up", "Causal attention in loops"),
+        "cache": ("core", "Add the cache to the naive generator"),
+        "gallery": ("warm-up", "Predict before you run"),
+        "fix": ("core", "Three bugs, and only the contract to help"),
+        "nucleus": ("core", "Top-p for a batch"),
+        "balance": ("stretch", "Where decoding stops waiting for memory"),
+    },
+)
+
+# %% lang="ru" key="progress" en="61bef8a0"
+progress = Progress(
+    "module_04",
+    {
+        "attention": ("warm-up", "Причинное внимание в циклах"),
+        "cache": ("core", "Добавьте кэш к простому генератору"),
+        "gallery": ("warm-up", "Сначала предскажите"),
+        "fix": ("core", "Три ошибки, и в помощь только контракт"),
+        "nucleus": ("core", "Top-p для пакета"),
+        "balance": ("stretch", "Где декодирование перестаёт ждать память"),
+    },
+)
+
 # %% [markdown] lang="en" key="chain-ask"
 r"""
 ## 1. A text has a probability
@@ -178,6 +225,38 @@ r"""
 Большинство слов предрешены, и лишь немногие — настоящий выбор. Произведение всех этих вероятностей — вероятность целой сказки; сумма их логарифмов, в натах, говорит то же самое, и считают всегда её. Почему?
 """
 
+# %% [markdown] lang="en" key="product-ask"
+r"""
+**Predict, then run.** Now and then a cell asks what you expect before the machine says what is so. Choose an answer, run on, and the cell after the computation sets the two side by side. A wrong guess costs nothing, and is what one remembers longest. The first: a text of four hundred words, each with probability one tenth.
+"""
+
+# %% [markdown] lang="ru" key="product-ask" en="7aead421"
+r"""
+**Сначала предскажите, потом запускайте.** Время от времени ячейка спросит, чего вы ждёте, — раньше, чем ответит машина. Выберите ответ и выполняйте дальше: ячейка после вычисления поставит ожидание и результат рядом. Ошибиться ничего не стоит, а запоминается ошибка дольше всего. Для начала: текст из четырёхсот слов, у каждого вероятность одна десятая.
+"""
+
+# %% lang="en" key="predict-product"
+progress.predict(
+    "product",
+    "Multiply 400 probabilities of 0.1 as Python floats. What comes out?",
+    {
+        "tiny": "a very small number, about 1e-400",
+        "zero": "exactly 0.0",
+        "error": "an error: too small for a float",
+    },
+)
+
+# %% lang="ru" key="predict-product" en="81bfbd74"
+progress.predict(
+    "product",
+    "Перемножим 400 вероятностей по 0,1, как это делает Python. Что получится?",
+    {
+        "tiny": "очень малое число, около 1e-400",
+        "zero": "ровно 0,0",
+        "error": "ошибка: для типа float число слишком мало",
+    },
+)
+
 # %% key="underflow"
 probability, logarithm = 1.0, 0.0
 for _ in range(400):
@@ -185,6 +264,9 @@ for _ in range(400):
     logarithm += math.log(0.1)
 print(probability, round(logarithm, 3))
 assert probability == 0.0 and math.isclose(logarithm, 400 * math.log(0.1))
+
+# %% key="compare-product"
+progress.compare("product", "zero" if probability == 0 else "tiny")
 
 # %% [markdown] lang="en" key="underflow-say"
 r"""
@@ -286,7 +368,7 @@ def my_causal_attention(queries, keys, values, d_head):
 from course_lib.contracts.causal_attention import check_causal_attention_contract
 
 # %% key="ex-attention-check" role="check" exercise="attention"
-check_causal_attention_contract(my_causal_attention)
+progress.check("attention", check_causal_attention_contract, my_causal_attention)
 
 # %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
 r"""
@@ -422,10 +504,35 @@ r"""
 Строки этой таблицы отвечают на восемь разных вопросов, по одному на префикс. В цикле каждая позиция читает только своё прошлое; значит, строка позиции $i$ должна быть такой, какую дал бы проход по одним лишь первым $i+1$ токенам. Так ли это, вплоть до последнего бита?
 """
 
+# %% lang="en" key="predict-bits"
+progress.predict(
+    "bits",
+    "How do the rows of one long pass compare with those of eight passes over prefixes?",
+    {
+        "differ": "they differ: the later tokens help a little",
+        "rounding": "they agree up to rounding, in the sixteenth digit",
+        "bits": "they are equal, to the last bit",
+    },
+)
+
+# %% lang="ru" key="predict-bits" en="8e41aefd"
+progress.predict(
+    "bits",
+    "Чем строки одного длинного прохода отличаются от строк восьми проходов по префиксам?",
+    {
+        "differ": "отличаются: поздние токены немного помогают",
+        "rounding": "разве что округлением, в шестнадцатом знаке",
+        "bits": "ничем: они равны до последнего бита",
+    },
+)
+
 # %% key="parallel-use"
 alone = [forward(ids[: n + 1], *sizes)[-1] for n in range(len(ids))]
 assert alone == logits
 print(len(ids), alone == logits)
+
+# %% key="compare-bits"
+progress.compare("bits", "bits" if alone == logits else "rounding")
 
 # %% [markdown] lang="en" key="parallel-say"
 r"""
@@ -993,11 +1100,20 @@ r"""
 `is_a_tale` спрашивает грамматику, могла ли она рассказать именно это. Одна ошибка в любом месте — и ответ «нет». Эти три рассказаны при осторожной температуре; а какая доля из пятидесяти верна при температуре 1?
 """
 
+# %% lang="en" key="predict-share"
+progress.predict("share", "How many of fifty tales, told at temperature 1, have no mistake at all?")
+
+# %% lang="ru" key="predict-share" en="b81549b5"
+progress.predict("share", "Сколько сказок из пятидесяти, рассказанных при температуре 1, совсем без ошибок?")
+
 # %% key="speak-share"
 drawn = [typed.generate([0], 40, SamplingConfig(seed=n), eos_id=0)[0] for n in range(50)]
 right = [is_a_tale([score.token for score in tale]) for tale in drawn]
 print(f"{sum(right) / len(right)=:.2f}")
 assert 0.5 < sum(right) / len(right) < 1
+
+# %% key="compare-share"
+progress.compare("share", sum(right), within=0.1)
 
 # %% [markdown] lang="en" key="speak-share-say"
 r"""
@@ -1013,15 +1129,37 @@ r"""
 r"""
 ### Break it: lose the mask
 
-Now train the same twin with one difference: the attention forgets to be causal. Nothing complains. Predict: will its loss be higher or lower?
+Now train the same twin with one difference: the attention forgets to be causal. Nothing complains. What will become of its loss on fresh tales?
 """
 
-# %% [markdown] lang="ru" key="lost-mask-ask" en="b73ceb18"
+# %% [markdown] lang="ru" key="lost-mask-ask" en="9fc5a81b"
 r"""
 ### Сломаем: потеряем маску
 
-Теперь обучим того же двойника с одним отличием: внимание забывает о причинности. И никаких жалоб. Предскажите: потери будут выше или ниже?
+Теперь обучим того же двойника с одним отличием: внимание забывает о причинности. И никаких жалоб. Какими станут потери на новых сказках?
 """
+
+# %% lang="en" key="predict-mask"
+progress.predict(
+    "mask",
+    "What will the loss on fresh tales be without the causal mask?",
+    {
+        "higher": "higher than with it: the model is broken",
+        "same": "the same: the future is of no use to it",
+        "below": "below the floor, where no honest model can be",
+    },
+)
+
+# %% lang="ru" key="predict-mask" en="a4f4fdf3"
+progress.predict(
+    "mask",
+    "Какими окажутся потери на новых сказках без причинной маски?",
+    {
+        "higher": "выше, чем с ней: модель сломана",
+        "same": "такими же: от будущего ей нет проку",
+        "below": "ниже границы, куда честной модели не попасть",
+    },
+)
 
 # %% key="lost-mask"
 def forgetful(layer, x, remember=None):
@@ -1037,6 +1175,10 @@ train(leaky, steps // 2)
 leaky_loss = mean_nll(leaky, torch.tensor(fresh))
 print(f"\n{leaky_loss=:.3f} {floor=:.3f}")
 assert leaky_loss < 0.8 * floor
+
+# %% key="compare-mask"
+outcome = "below" if leaky_loss < floor else "higher" if leaky_loss > loss else "same"
+progress.compare("mask", outcome)
 
 # %% [markdown] lang="en" key="lost-mask-honest-ask"
 r"""
@@ -1308,6 +1450,44 @@ r"""
 Контракт определяет, что значит «кэш верен»: логиты равны при любом разбиении, для двух затравок подряд и вплоть до контекста, заполненного целиком, а дальше — исключение. Вторая реализация ему не нужна: судья — та же модель без кэша. Ошибку, общую для обоих проходов, он не увидит; такие ищет раздел 8.
 """
 
+# %% [markdown] lang="en" key="token-bytes-ask"
+r"""
+### What one token leaves behind
+
+A token is one number, a word of a few letters. GPT-2 small has 12 layers of width 768, with 12 heads in each; say every number takes two bytes. How much does one more token leave in the cache?
+"""
+
+# %% [markdown] lang="ru" key="token-bytes-ask" en="da642f5c"
+r"""
+### Что оставляет после себя один токен
+
+Токен — это одно число, слово из нескольких букв. У GPT-2 small 12 слоёв ширины 768, в каждом 12 голов; пусть любое число занимает два байта. Сколько оставит в кэше ещё один токен?
+"""
+
+# %% lang="en" key="predict-token-bytes"
+progress.predict("token-bytes", "How many bytes does one token take in the cache of GPT-2 small?")
+
+# %% lang="ru" key="predict-token-bytes" en="d6699cc3"
+progress.predict("token-bytes", "Сколько байтов занимает один токен в кэше GPT-2 small?")
+
+# %% key="token-bytes"
+token_bytes = gpt2_small.cache_bytes(batch=1) // gpt2_small.context_length
+print(f"{token_bytes=:,}")
+assert token_bytes == 2 * 12 * 768 * 2
+
+# %% key="compare-token-bytes"
+progress.compare("token-bytes", token_bytes, within=0.1)
+
+# %% [markdown] lang="en" key="token-bytes-say"
+r"""
+A key *and* a value, in *each* layer, 768 numbers of two bytes: $2 \cdot 12 \cdot 768 \cdot 2 = 36\,864$ bytes. The number of heads does not matter: they share the width. It adds up step by step, and section 9 will set it against the weights.
+"""
+
+# %% [markdown] lang="ru" key="token-bytes-say" en="a9ca1d3f"
+r"""
+И ключ, *и* значение, в *каждом* слое, по 768 чисел, в числе два байта: $2 \cdot 12 \cdot 768 \cdot 2 = 36\,864$ байта. Число голов роли не играет: ширину они делят между собой. Шаг за шагом это накапливается; раздел 9 сравнит накопленное с весами.
+"""
+
 # %% [markdown] lang="en" key="ex-cache-statement"
 r"""
 ### Exercise 2 (core). Add the cache to the naive generator
@@ -1329,36 +1509,49 @@ def my_cached_logits(ids, chunks):
     raise NotImplementedError
 
 # %% key="ex-cache-check" role="check" exercise="cache"
-check_cache_contract(
-    lambda ids: forward(ids, *sizes), my_cached_logits, vocab_size=6, context_length=8
+progress.check(
+    "cache",
+    partial(check_cache_contract, vocab_size=6, context_length=8),
+    lambda ids: forward(ids, *sizes),
+    my_cached_logits,
 )
 
 # %% [markdown] lang="en" key="ex-cache-hint-1" role="hint" exercise="cache"
 r"""
-Keep `past = [([], []) for _ in model["blocks"]]`. Token number `t` of the whole text stands at position `t`: count tokens across all chunks, never from zero again.
+What does a later token need from an earlier one? Only its key and its value, in every layer: all the rest may be forgotten as soon as its logits are out. What, then, has to outlive a chunk, and how does the next one know where in the text it stands?
 """
 
-# %% [markdown] lang="ru" key="ex-cache-hint-1" en="6317fe0d" role="hint" exercise="cache"
+# %% [markdown] lang="ru" key="ex-cache-hint-1" en="2d31245d" role="hint" exercise="cache"
 r"""
-Заведите `past = [([], []) for _ in model["blocks"]]`. Токен номер `t` во всём тексте стоит на позиции `t`: ведите счёт сквозь все куски, не начиная снова с нуля.
+Что нужно более позднему токену от более раннего? Только его ключ и значение, в каждом слое; всё остальное можно забыть, едва выданы его логиты. Что же должно пережить кусок — и откуда следующий кусок узнает, на каком месте текста он стоит?
 """
 
 # %% [markdown] lang="en" key="ex-cache-hint-2" role="hint" exercise="cache"
 r"""
-The shortest right way treats every chunk as single tokens: for each token, append its key and value to the lists of the layer, then attend over all of them. Then no mask is needed, whatever the chunk.
+Keep `past = [([], []) for _ in model["blocks"]]`. Token number `t` of the whole text stands at position `t`: count tokens across all chunks, never from zero again.
 """
 
-# %% [markdown] lang="ru" key="ex-cache-hint-2" en="7864d749" role="hint" exercise="cache"
+# %% [markdown] lang="ru" key="ex-cache-hint-2" en="6317fe0d" role="hint" exercise="cache"
 r"""
-Самый короткий верный путь — и куски обрабатывать по одному токену: дописать его ключ и значение к спискам слоя, затем применить внимание ко всему, что в них накопилось. Тогда маска не нужна, какими бы ни были куски.
+Заведите `past = [([], []) for _ in model["blocks"]]`. Токен номер `t` во всём тексте стоит на позиции `t`: ведите счёт сквозь все куски, не начиная снова с нуля.
 """
 
 # %% [markdown] lang="en" key="ex-cache-hint-3" role="hint" exercise="cache"
 r"""
+The shortest right way treats every chunk as single tokens: for each token, append its key and value to the lists of the layer, then attend over all of them. Then no mask is needed, whatever the chunk.
+"""
+
+# %% [markdown] lang="ru" key="ex-cache-hint-3" en="7864d749" role="hint" exercise="cache"
+r"""
+Самый короткий верный путь — и куски обрабатывать по одному токену: дописать его ключ и значение к спискам слоя, затем применить внимание ко всему, что в них накопилось. Тогда маска не нужна, какими бы ни были куски.
+"""
+
+# %% [markdown] lang="en" key="ex-cache-hint-4" role="hint" exercise="cache"
+r"""
 Heads: columns `h * d_head : (h + 1) * d_head` of the query, of each stored key and of each stored value belong together.
 """
 
-# %% [markdown] lang="ru" key="ex-cache-hint-3" en="3a53097a" role="hint" exercise="cache"
+# %% [markdown] lang="ru" key="ex-cache-hint-4" en="3a53097a" role="hint" exercise="cache"
 r"""
 Головы: столбцы `h * d_head : (h + 1) * d_head` запроса, каждого сохранённого ключа и каждого сохранённого значения составляют одну голову.
 """
@@ -1491,14 +1684,24 @@ assert caught["finite"] == caught["one_chunk"] == 0 and caught["second_prompt"] 
 assert max(count for test, count in caught.items() if test != "same_text") == 3
 
 # %% key="ex-gallery-check" role="check" exercise="gallery"
-check_predictions(my_prediction, passed)
+progress.check("gallery", check_predictions, my_prediction, passed)
 
 # %% [markdown] lang="en" key="ex-gallery-hint-1" role="hint" exercise="gallery"
+r"""
+Leave the code alone for now. Go down the table and ask of each bug *when* it does harm: in the first chunk, in a later one, at a single token, in a second prompt, in a text as long as the context?
+"""
+
+# %% [markdown] lang="ru" key="ex-gallery-hint-1" en="dff3b842" role="hint" exercise="gallery"
+r"""
+Код пока отложите. Пройдите по таблице и спросите о каждой ошибке, *когда* она вредит: в первом куске, в следующем, на одиночном токене, во второй затравке, в тексте длиной с контекст?
+"""
+
+# %% [markdown] lang="en" key="ex-gallery-hint-2" role="hint" exercise="gallery"
 r"""
 In this test the prompt is one chunk and everything after it comes token by token. Which of the bugs touch neither of the two? And does a touched logit always change the winner?
 """
 
-# %% [markdown] lang="ru" key="ex-gallery-hint-1" en="a36fb18e" role="hint" exercise="gallery"
+# %% [markdown] lang="ru" key="ex-gallery-hint-2" en="a36fb18e" role="hint" exercise="gallery"
 r"""
 В этой проверке затравка — один кусок, а дальше всё идёт по одному токену. Какие ошибки не задевают ни того ни другого? И всегда ли задетый логит меняет победителя?
 """
@@ -1585,8 +1788,11 @@ class SlabDecoder(SimpleDecoder):
 # %% key="ex-fix-check" role="check" exercise="fix"
 slab_shape = ModelShape(n_layers=2, d_model=12, n_heads=3, context_length=16, vocab_size=11)
 slab_decoder = SlabDecoder(random_parameters(slab_shape, d_ff=24, seed=1), slab_shape)
-check_cache_contract(
-    slab_decoder.full_logits, slab_decoder.cached_logits, vocab_size=11, context_length=16
+progress.check(
+    "fix",
+    partial(check_cache_contract, vocab_size=11, context_length=16),
+    slab_decoder.full_logits,
+    slab_decoder.cached_logits,
 )
 
 # %% [markdown] lang="en" key="ex-fix-hint-1" role="hint" exercise="fix"
@@ -1942,24 +2148,34 @@ def my_sample(logits, temperature, top_k, top_p, rng):
 from course_lib.contracts.sampler import check_sampler_contract
 
 # %% key="ex-nucleus-check" role="check" exercise="nucleus"
-check_sampler_contract(my_sample)
+progress.check("nucleus", check_sampler_contract, my_sample)
 
 # %% [markdown] lang="en" key="ex-nucleus-hint-1" role="hint" exercise="nucleus"
 r"""
-`np.argsort(-row, kind="stable")` gives exactly this order. After top-k take the softmax of what is left, and only then the cumulative sum for top-p.
+Write the rule for one row, then go over the rows. Samplers go wrong in three places: equal logits, the token that crosses the threshold, and random numbers at the very ends of their interval. What does your code do at each?
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-hint-1" en="6fa5d88c" role="hint" exercise="nucleus"
+# %% [markdown] lang="ru" key="ex-nucleus-hint-1" en="3fe58b2b" role="hint" exercise="nucleus"
 r"""
-`np.argsort(-row, kind="stable")` даёт именно этот порядок. После top-k возьмите softmax по оставшимся и только потом — накопленную сумму для top-p.
+Напишите правило для одной строки, а потом пройдите по строкам. Ошибаются сэмплеры в трёх местах: на равных логитах, на токене, который переходит порог, и на случайных числах у самых краёв промежутка. Что делает в каждом из них ваш код?
 """
 
 # %% [markdown] lang="en" key="ex-nucleus-hint-2" role="hint" exercise="nucleus"
 r"""
+`np.argsort(-row, kind="stable")` gives exactly this order. After top-k take the softmax of what is left, and only then the cumulative sum for top-p.
+"""
+
+# %% [markdown] lang="ru" key="ex-nucleus-hint-2" en="6fa5d88c" role="hint" exercise="nucleus"
+r"""
+`np.argsort(-row, kind="stable")` даёт именно этот порядок. После top-k возьмите softmax по оставшимся и только потом — накопленную сумму для top-p.
+"""
+
+# %% [markdown] lang="en" key="ex-nucleus-hint-3" role="hint" exercise="nucleus"
+r"""
 To draw: multiply the random number by the *last* cumulative sum (it may be 0.9999999), and take the first place whose sum is strictly above it: `np.searchsorted(mass, u, side="right")`.
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-hint-2" en="b8a4456d" role="hint" exercise="nucleus"
+# %% [markdown] lang="ru" key="ex-nucleus-hint-3" en="b8a4456d" role="hint" exercise="nucleus"
 r"""
 Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0,9999999) и возьмите первое место, где сумма строго больше него: `np.searchsorted(mass, u, side="right")`.
 """
@@ -2211,6 +2427,22 @@ r"""
 В блоке обычных пропорций внимание обгоняет линейные слои при длине $12\,d_\text{model}$. Вспомните об этом, когда прочтёте, что «с кэшем кубический рост становится квадратичным»: это верно для одного слагаемого. *Внимание* дешевеет с $n^3$ до $n^2$, *линейные слои* — с $n^2$ до $n$, а что из этого увидите вы, зависит от $n / d_\text{model}$. Вот формула при ширине 64 в двойном логарифмическом масштабе, где степень — прямая, а её показатель — наклон.
 """
 
+# %% lang="en" key="predict-savings"
+progress.predict("savings", "Width 64, 512 new tokens: how many times the operations without a cache?")
+
+# %% lang="ru" key="predict-savings" en="b4471100"
+progress.predict("savings", "Ширина 64, 512 новых токенов: во сколько раз больше операций без кэша?")
+
+# %% [markdown] lang="en" key="growth-read"
+r"""
+Two folded helpers do the reading: `fit_slope` lays a line through the points, `local_slopes` takes the slope between neighbours.
+"""
+
+# %% [markdown] lang="ru" key="growth-read" en="2e68887e"
+r"""
+Читать наклоны помогают две свёрнутые функции: `fit_slope` проводит прямую через все точки, `local_slopes` берёт наклон между соседними.
+"""
+
 # %% key="growth-parts" role="folded"
 from course_lib.growth import Slope, fit_slope, local_slopes
 from course_lib.plots.growth import draw_growth
@@ -2224,6 +2456,19 @@ for cached in (False, True):
     flops[cached], slopes[cached] = list(map(cost, lengths)), fit_slope(lengths, list(map(cost, lengths)))
     at_far = local_slopes(far, [cost(n) for n in far])[0]
     print(f"{cached=!s:5} {slopes[cached]=!s} {at_far=:.2f}")
+
+# %% key="compare-savings"
+progress.compare("savings", round(flops[False][-1] / flops[True][-1]), within=0.2)
+
+# %% [markdown] lang="en" key="savings-say"
+r"""
+Neither twice nor 512 times as many, but 225 times, a little less than $n/2$: without a cache, step $t$ pays again for all $t$ tokens, and $1 + 2 + \dots + n$ is about $n^2/2$; with it, each token is paid for once. Here are both costs at all five lengths.
+"""
+
+# %% [markdown] lang="ru" key="savings-say" en="fbfd6414"
+r"""
+Не вдвое и не в 512 раз больше, а в 225 — чуть меньше, чем $n/2$: без кэша шаг $t$ снова платит за все $t$ токенов, а $1 + 2 + \dots + n$ — это примерно $n^2/2$; с кэшем за каждый токен платят однажды. Вот обе стоимости на всех пяти длинах.
+"""
 
 # %% lang="en" key="growth-figure"
 figure = draw_growth(
@@ -2359,15 +2604,36 @@ from course_lib.machine import gemm_rate, read_bandwidth
 from course_lib.plots.roofline import draw_roofline
 from course_lib.roofline import Roofline, balance_batch
 
+# %% [markdown] lang="en" key="intensity-ask"
+r"""
+The formula has no cache; `decode_step_flops` and `pass_bytes` (folded) count with it. GPT-2 small decodes in float32, with a thousand tokens behind every text. Instead of one text, take 64 at once: their operations are 64 times as many, and all of them share the weights.
+"""
+
+# %% [markdown] lang="ru" key="intensity-ask" en="84547895"
+r"""
+В формуле кэша нет; `decode_step_flops` и `pass_bytes` (они свёрнуты) считают и его. GPT-2 small декодирует в float32, за каждым текстом — тысяча токенов. Возьмём вместо одного текста сразу 64: операций становится в 64 раза больше, а веса у всех общие.
+"""
+
+# %% lang="en" key="predict-intensity"
+progress.predict("intensity", "Batch 64 instead of 1: how many times the operations per byte?")
+
+# %% lang="ru" key="predict-intensity" en="be0b4270"
+progress.predict("intensity", "Пакет 64 вместо 1: во сколько раз больше операций на байт?")
+
 # %% key="intensity-use"
 for row in reference["arithmetic_intensity"]:
     given = (row["parameters"], row["batch"], row["bytes_per_parameter"])
     assert arithmetic_intensity(*given) == row["flops_per_byte"]
+reached = {}
 for batch in (1, 8, 64):
     step_flops = decode_step_flops(gpt2_small, 3072, batch, length=1_000).total
     step_bytes = pass_bytes(gpt2_small, 3072, batch, length=1_000).total
     simple_answer = arithmetic_intensity(row["parameters"], batch, bytes_per_parameter=4)
-    print(f"{batch=:2} {simple_answer=:4.1f} {step_flops / step_bytes=:.2f}")
+    reached[batch] = step_flops / step_bytes
+    print(f"{batch=:2} {simple_answer=:4.1f} {reached[batch]=:.2f}")
+
+# %% key="compare-intensity"
+progress.compare("intensity", round(reached[64] / reached[1], 1), within=0.2)
 
 # %% [markdown] lang="en" key="intensity-say"
 r"""
@@ -2586,6 +2852,26 @@ r"""
 Около семи тысяч токенов для GPT-2 small: семь полных контекстов, небольшой пакет. В последней строке — точный подсчёт и приближённое правило $6\,d_\text{model} + V / (2\,n_\text{layers})$, которое не учитывает смещения и позиции. Вот почему память сервера съедает не модель, а *пользователи*.
 """
 
+# %% [markdown] lang="en" key="gpu-batch-ask"
+r"""
+### How large a batch?
+
+If a batch shares the weights, a batch large enough must bring arithmetic level with reading. Take a GPU that reads 3.35 TB/s and computes 990 TFLOP/s, and a model of seven billion parameters in two bytes each; the texts are short, so leave the cache out.
+"""
+
+# %% [markdown] lang="ru" key="gpu-batch-ask" en="457af78c"
+r"""
+### Насколько большим должен быть пакет?
+
+Раз веса у пакета общие, то при достаточно большом пакете вычисления догонят чтение. Возьмём видеокарту, которая читает 3,35 ТБ/с и выполняет 990 TFLOP/с, и модель с семью миллиардами параметров по два байта; тексты короткие, так что кэш отбросим.
+"""
+
+# %% lang="en" key="predict-gpu-batch"
+progress.predict("gpu-batch", "From which batch on does arithmetic take as long as reading?")
+
+# %% lang="ru" key="predict-gpu-batch" en="52211b83"
+progress.predict("gpu-batch", "Начиная с какого пакета вычисления занимают столько же времени, сколько чтение?")
+
 # %% [markdown] lang="en" key="ex-balance-statement"
 r"""
 ### Exercise 6 (stretch). Where decoding stops waiting for memory
@@ -2595,7 +2881,7 @@ A step reads the weights once, and one cache for each text; each text brings its
 
 # %% [markdown] lang="ru" key="ex-balance-statement" en="5fad0c6b"
 r"""
-### Упражнение 6 (посложнее). Где декодирование перестаёт ждать память
+### Упражнение 6 (со звёздочкой). Где декодирование перестаёт ждать память
 
 Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит и свои операции. Начиная с какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах/с, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
 """
@@ -2617,12 +2903,14 @@ machines = {
     "gpt2-small, 1000 tokens": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
     "7B on a large GPU": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
 }
-check_examples(
+progress.check(
+    "balance",
+    check_examples,
     my_balance_batch,
     {name: (dict(zip(names, numbers, strict=True)), n) for name, (numbers, n) in machines.items()},
 )
 
-# %% lang="ru" key="ex-balance-check" en="6af8de0a" role="check" exercise="balance"
+# %% lang="ru" key="ex-balance-check" en="e93da038" role="check" exercise="balance"
 names = ("bandwidth", "peak", "weight_bytes", "row_flops", "row_cache_bytes")
 machines = {
     "gpt2-small": ((34e9, 240e9, 498e6, 249e6, 0.0), 14.117647),
@@ -2630,27 +2918,39 @@ machines = {
     "gpt2-small, 1000 токенов": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
     "7B на большой видеокарте": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
 }
-check_examples(
+progress.check(
+    "balance",
+    check_examples,
     my_balance_batch,
     {name: (dict(zip(names, numbers, strict=True)), n) for name, (numbers, n) in machines.items()},
 )
 
 # %% [markdown] lang="en" key="ex-balance-hint-1" role="hint" exercise="balance"
 r"""
-Write both times as functions of the batch $B$ and set them equal: one is $B \cdot a$, the other $w + B \cdot c$.
+A step does two things at once, it reads and it multiplies, and the slower one sets the pace. One more text in the batch: what does it add to the reading, what to the multiplying, and what is paid only once?
 """
 
-# %% [markdown] lang="ru" key="ex-balance-hint-1" en="81660361" role="hint" exercise="balance"
+# %% [markdown] lang="ru" key="ex-balance-hint-1" en="8a3c7e65" role="hint" exercise="balance"
 r"""
-Запишите оба времени как функции пакета $B$ и приравняйте: одно — $B \cdot a$, другое — $w + B \cdot c$.
+Шаг делает два дела сразу — читает и умножает, — и темп задаёт более медленное. В пакет добавили ещё один текст: что он добавляет к чтению, что — к умножениям, а за что платят лишь однажды?
 """
 
 # %% [markdown] lang="en" key="ex-balance-hint-2" role="hint" exercise="balance"
 r"""
+Write both times as functions of the batch $B$ and set them equal: one is $B \cdot a$, the other $w + B \cdot c$.
+"""
+
+# %% [markdown] lang="ru" key="ex-balance-hint-2" en="81660361" role="hint" exercise="balance"
+r"""
+Запишите оба времени как функции пакета $B$ и приравняйте: одно — $B \cdot a$, другое — $w + B \cdot c$.
+"""
+
+# %% [markdown] lang="en" key="ex-balance-hint-3" role="hint" exercise="balance"
+r"""
 $B = w / (a - c)$. When is there no such $B$?
 """
 
-# %% [markdown] lang="ru" key="ex-balance-hint-2" en="cbf04269" role="hint" exercise="balance"
+# %% [markdown] lang="ru" key="ex-balance-hint-3" en="cbf04269" role="hint" exercise="balance"
 r"""
 $B = w / (a - c)$. Когда такого $B$ нет?
 """
@@ -2659,6 +2959,14 @@ $B = w / (a - c)$. Когда такого $B$ нет?
 def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
     spare = row_flops / peak - row_cache_bytes / bandwidth
     return weight_bytes / bandwidth / spare if spare > 0 else math.inf
+
+# %% key="gpu-batch"
+gpu_batch = balance_batch(Roofline(3_350, 990_000), row_flops=14e9, weight_bytes=14e9)
+cpu_texts = {"row_flops": 249e6, "weight_bytes": 498e6, "row_cache_bytes": 73_728_000}
+print(f"{gpu_batch=:.1f} {balance_batch(Roofline(34, 240), **cpu_texts)=}")
+
+# %% key="compare-gpu-batch"
+progress.compare("gpu-batch", round(gpu_batch, 1), within=0.2)
 
 # %% [markdown] lang="en" key="balance-say"
 r"""
@@ -2944,6 +3252,29 @@ r"""
 r"""
 **Введённые термины:** цепное правило, логарифмическое правдоподобие, KV-кэш, предзаполнение, пошаговое декодирование, ограничено памятью, ограничено вычислениями, арифметическая интенсивность, пропускная способность памяти, модель «крыши» (roofline), контрольная точка, FLOP, удивление.
 """
+
+# %% [markdown] lang="en" key="quiz-say"
+r"""
+## 13. What the record says
+
+Here is everything `progress` holds: exercises with what the contracts said, predictions, answers. `certificate` sums it up under a name, with a digest of the contracts passed; it says itself what it does not prove. To fill a gap, run its cell again, and then these two.
+"""
+
+# %% [markdown] lang="ru" key="quiz-say" en="5a25177e"
+r"""
+## 13. Что в дневнике
+
+Здесь всё, что накопил `progress`: упражнения и вердикты контрактов, предсказания, ответы. `certificate` подводит итог под вашим именем и ставит отпечаток выполненных контрактов; чего он не доказывает, он говорит сам. Остался пробел — выполните его ячейку снова, а затем и эти две.
+"""
+
+# %% key="progress-show"
+progress.show()
+
+# %% lang="en" key="certificate"
+progress.certificate("Ada")
+
+# %% lang="ru" key="certificate" en="35bbdda0"
+progress.certificate("Ада")
 
 # %% [markdown] lang="en" key="recap-next"
 r"""
