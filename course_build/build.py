@@ -26,8 +26,10 @@ from course_build.notebook import NotebookCell, Parts, compose, solve
 from course_build.page_links import check_links, name_links, page_targets
 from course_build.parity import check_parity
 from course_build.places import Files, is_page, notebook_path, prose_path, solved_path, stem_of
+from course_build.practice import check_practice
 from course_build.prose_page import NAME as PAGE_NAME
 from course_build.prose_page import compose_page, page_head, read_page, write_prose
+from course_build.quiz import check_quiz
 from course_build.reading import read_library_module
 from course_build.reference import Reference, load_reference
 from course_build.render import render
@@ -218,6 +220,8 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
             *check_structure(units),
             *check_heading_order(units, settings.languages),
             *check_exercises(units),
+            *check_practice(units),
+            *check_quiz(units),
             *(f for unit in code for f in check_code_twins(unit)),
             *(f for unit in prose for f in check_parity(unit)),
             *(f for unit in code for cell in unit.cells
@@ -280,6 +284,6 @@ def find_leaks(units: Sequence[Unit], cells: Sequence[NotebookCell]) -> list[Fin
         for finding in leaks(
             solution,
             stubs[name],
-            [(cell.id, cell.source) for cell in cells if cell.id != solution.key],
+            [(c.id, text) for c in cells if c.id != solution.key for text in c.texts],
         )
     ]

@@ -9,6 +9,8 @@ have none: then the first language's words are used.
 
 from collections.abc import Sequence
 
+LEVELS = ("warm-up", "core", "stretch")  # of exercises, in every language; their words are below
+
 CHROME: dict[str, dict[str, str]] = {
     "en": {
         "this": "This notebook in English",
@@ -22,6 +24,10 @@ CHROME: dict[str, dict[str, str]] = {
         "more": "and {count} more",
         "hint": "Hint {number} of {count}",
         "solution": "Solution",
+        "quiz": "Quiz question {number} of {count}",
+        "warm-up": "warm-up",
+        "core": "core",
+        "stretch": "stretch",
         "preview": "**Preview.** The English of these cells has changed since the translation was "
         "confirmed: {keys}.",
         "progress": "**A translation in progress:** {done} of {count} cells; the others are shown "
@@ -48,6 +54,10 @@ CHROME: dict[str, dict[str, str]] = {
         "more": "и ещё {count}",
         "hint": "Подсказка {number} из {count}",
         "solution": "Решение",
+        "quiz": "Вопрос {number} из {count}",
+        "warm-up": "разминка",
+        "core": "основное",
+        "stretch": "со звёздочкой",
         "preview": "**Черновик.** Английский текст этих ячеек изменился с тех пор, как перевод "
         "был подтверждён: {keys}.",
         "progress": "**Перевод не закончен:** готово ячеек — {done} из {count}; остальные показаны "

@@ -106,23 +106,28 @@ def _names(cell: Cell) -> set[str]:
 def leaks(solution: Cell, stub: Cell, others: Sequence[tuple[str, str]]) -> list[Finding]:
     """Does the solution, or the whole body of one of its functions, stand in another cell?
 
-    `others` are the learner's other cells as (id, source). What the stub gives is no secret.
+    `others` are the learner's other cells, as (id, a text in it). What the stub gives is no
+    secret.
     """
-    findings = []
-    given = _bare_lines(stub.text)
-    for part in dict.fromkeys(_telling_parts(solution.text)):
-        if part in given or len(part.strip()) < TELLING:
-            continue
+    findings: dict[Finding, None] = {}
+    for part in telling_parts(solution, stub):
         for key, source in others:
-            if part in _bare_lines(source):
-                message = f'the solution can be read in cell "{key}": {part.strip()!r}'
-                findings.append(
-                    solution.finding("solution-leak", message, "solve it in another way")
-                )
-    return findings
+            if squeezed(part) in squeezed(source):
+                message = f'the solution can be read in cell "{key}": {part!r}'
+                mend = "solve it in another way, or say less there"
+                findings[solution.finding("solution-leak", message, mend)] = None
+    return list(findings)
 
 
-def _telling_parts(text: str) -> Iterator[str]:
+def telling_parts(solution: Cell, stub: Cell) -> list[str]:
+    """What gives a solution away: its code, the bodies of its functions, a value returned whole."""
+    given = squeezed(stub.text)
+    parts = (part.strip() for part in _parts(solution.text))
+    told = [part for part in parts if len(part) >= TELLING and squeezed(part) not in given]
+    return list(dict.fromkeys(told))
+
+
+def _parts(text: str) -> Iterator[str]:
     lines = text.split("\n")
     yield _bare_lines(text)
     for node in ast.walk(parse_code(text)):
@@ -130,11 +135,17 @@ def _telling_parts(text: str) -> Iterator[str]:
             body = node.body[1:] if ast.get_docstring(node) else node.body
             if body:
                 yield _bare_lines("\n".join(lines[body[0].lineno - 1 : body[-1].end_lineno]))
+            if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value:
+                yield _bare_lines(ast.get_source_segment(text, body[0].value) or "")
 
 
 @functools.cache
+def squeezed(text: str) -> str:
+    """The text without comments and white space: a line may be broken and indented anywhere."""
+    return "".join(_bare_lines(text).split())
+
+
 def _bare_lines(text: str) -> str:
-    """The lines without indent, comments and blank lines, fenced by newlines."""
+    """The lines without indent, comments and blank lines."""
     stripped = (line.strip() for line in text.split("\n"))
-    kept = [line for line in stripped if line and not line.startswith("#")]
-    return "\n" + "\n".join(kept) + "\n"
+    return "\n".join(line for line in stripped if line and not line.startswith("#"))

@@ -14,6 +14,7 @@ ROLES = {
     "check": "code",
     "hint": "markdown",
     "solution": "code",
+    "quiz": "code",
 }
 ATTRIBUTES = ("key", "lang", "tags", "role", "exercise", "reference", "differs")
 MACHINERY = "-machinery"

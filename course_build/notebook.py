@@ -1,11 +1,12 @@
 """One language's notebook as values: cells whose every line knows the file it came from."""
 
-from collections.abc import Collection, Mapping, Sequence
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from course_build.chrome import name_some, say
-from course_build.code import names_defined
+from course_build.code import names_defined, parse_code
 from course_build.drafts import mark
 from course_build.embed import Embedded, Embedding
 from course_build.exercises import solutions
@@ -50,6 +51,14 @@ class NotebookCell:
     def source(self) -> str:
         return "\n".join(line.text for line in self.lines)
 
+    @property
+    def texts(self) -> Iterator[str]:
+        """What can be read in it: its source, and the strings of a question put together."""
+        yield self.source
+        if self.origin.role == "quiz":
+            nodes = ast.walk(parse_code(self.source))
+            yield from (n.value for n in nodes if isinstance(getattr(n, "value", None), str))
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -68,6 +77,11 @@ class Parts:
     def hint_count(self, cell: Cell) -> int:
         """How many hints its exercise has."""
         return len(self._hints(cell))
+
+    @cached_property
+    def questions(self) -> list[str]:
+        """The keys of the questions, in order."""
+        return [unit.first.key for unit in self.units if unit.first.role == "quiz"]
 
     def _hints(self, cell: Cell) -> list[str]:
         firsts = [unit.first for unit in self.units]
@@ -96,6 +110,10 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
             cells.append(_details(cell, say(language, "solution"), code))
         elif cell.kind == "markdown":
             cells.append(_cell(cell, _prose(unit, language, parts.drafts)))
+        elif cell.role == "quiz":
+            place = parts.questions.index(cell.key) + 1
+            title = say(language, "quiz", number=place, count=len(parts.questions))
+            cells.append(_fold_under(title, _cell(cell, _selected(cell, language, languages))))
         elif cell.role == "folded":
             plain = _cell(cell, _selected(cell, language, languages))
             cells.append(_fold(plain, language, "machinery", names_defined(cell.text)))
@@ -134,11 +152,15 @@ def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCel
 
 def _fold(cell: NotebookCell, language: str, entry: str, names: Sequence[str] = ()) -> NotebookCell:
     """Fold a cell under a title that names what is inside."""
-    label = say(language, entry)
-    title = f"#@title {label}"
+    title = say(language, entry)
     if names:
         title += f": {name_some(language, names, TITLE_WIDTH)}"
-    return replace(cell, lines=(*_lines(cell.origin, title), *cell.lines), folded=True)
+    return _fold_under(title, cell)
+
+
+def _fold_under(title: str, cell: NotebookCell) -> NotebookCell:
+    lines = *_lines(cell.origin, f"#@title {title}"), *cell.lines
+    return replace(cell, lines=lines, folded=True)
 
 
 def _definition_lines(definitions: Sequence[Definition], language: str) -> list[Line]:

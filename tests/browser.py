@@ -38,13 +38,13 @@ def find_browser():
 
 
 @contextmanager
-def opened_browser():
-    """A Chromium without a window and without a network."""
+def opened_browser(*arguments):
+    """A Chromium without a window; `arguments` go to its command line."""
     from playwright.sync_api import sync_playwright
 
     path = find_browser()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *arguments])
         try:
             yield browser
         finally:

@@ -1,5 +1,6 @@
 """The rendered notebooks: fresh, readable, and every one of them executed in both editions."""
 
+import html
 import json
 import re
 import statistics
@@ -7,11 +8,14 @@ import statistics
 import pytest
 
 from course_build import cli, figures
+from course_build.exercises import squeezed, telling_parts
+from course_build.places import SOURCES
 from course_build.run.jobs import EDITIONS, ROOT, find_jobs
 from course_build.run.outcome import Plan
 from course_build.run.pool import run_jobs
 from course_build.run.reports import describe
 from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.source import Cell, parse_source
 
 LEARNER = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 NAMES = [(path.parent.name, path.stem) for path in LEARNER]
@@ -46,6 +50,30 @@ def outputs(notebook):
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             yield cell["id"], output
+
+
+def telling(solution, stub):
+    """What gives a solution away, of texts."""
+    made = [Cell("", 1, 1, "code", "key", text) for text in (solution, stub)]
+    return telling_parts(*made)
+
+
+def solutions_of(name):
+    """What gives away the solutions of a module."""
+    path = f"{SOURCES}/{name}.py"
+    languages = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages
+    cells = parse_source(path, (ROOT / path).read_text(encoding="utf-8"), languages)
+    text = {(cell.exercise, cell.role): cell.text for cell in cells}
+    names = sorted({cell.exercise for cell in cells if cell.exercise})
+    return [p for n in names for p in telling(text[n, "solution"], text[n, "stub"])]
+
+
+def given_away(parts, shown):
+    """The parts of solutions that can be read in an output or a text without unfolding anything."""
+    words = ["".join(text) for text in shown.values() if isinstance(text, str | list)]
+    opened = [re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL) for text in words]
+    bare = [html.unescape(re.sub(r"<[a-z/][^>]*>", "", text)) for text in opened]
+    return [part for part in parts if any(squeezed(part) in squeezed(text) for text in bare)]
 
 
 def test_there_are_notebooks_in_every_language():
@@ -123,6 +151,29 @@ def test_every_figure_says_in_words_what_it_shows(executed, edition, language, n
 @pytest.mark.notebooks
 def test_the_committed_figures_are_what_the_notebooks_show(executed, capfd):
     assert figures.main(["--check"]) == 0, capfd.readouterr().err
+
+
+def test_a_solution_that_an_output_shows_would_be_seen():
+    solution, stub = "def f(x):\n    return x * 2 + 1234567890123456", "def f(x):\n    raise E"
+    parts = ["return x * 2 + 1234567890123456", "x * 2 + 1234567890123456"]
+    assert [part for part in telling(solution, stub) if part in parts] == parts
+    for shown in ("x * 2 +\n 1234567890123456", "<p>x*2</p> + <code>1234567890123456</code>"):
+        assert given_away([parts[1]], {"text/html": shown}) == [parts[1]]
+    assert given_away(parts, {"text/html": "<details>x * 2 + 1234567890123456</details>"}) == []
+
+
+@pytest.mark.notebooks
+@each_notebook
+def test_a_learner_meets_no_solution_but_the_folded_one(executed, language, name):
+    notebook = load(executed["learner", language, name].job.executed)
+    parts = solutions_of(name)
+    assert parts
+    found = []
+    for cell in notebook["cells"]:
+        source = {"source": "".join(cell["source"])} if cell["cell_type"] == "markdown" else {}
+        for shown in [source, *(o.get("data", o) for o in cell.get("outputs", []))]:
+            found += [(cell["id"], part) for part in given_away(parts, shown)]
+    assert found == []
 
 
 @pytest.mark.notebooks

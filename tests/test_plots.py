@@ -174,7 +174,7 @@ def figures():
 
 @pytest.fixture(scope="module")
 def svgs(figures):
-    return {name: show._figure_svg(figure, name, ALT) for name, figure in figures.items()}
+    return {name: show.figure_svg(figure, name, ALT) for name, figure in figures.items()}
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +228,7 @@ def test_bytes_do_not_depend_on_the_hash_seed_and_pyplot_is_never_imported(svgs)
         "import hashlib, sys\n"
         "import test_plots as t\n"
         "for name in t.DRAWINGS:\n"
-        "    svg = t.show._figure_svg(t.draw(name), name, t.ALT)\n"
+        "    svg = t.show.figure_svg(t.draw(name), name, t.ALT)\n"
         "    print(hashlib.sha256(svg.encode()).hexdigest())\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
@@ -245,8 +245,8 @@ def test_bytes_do_not_depend_on_the_hash_seed_and_pyplot_is_never_imported(svgs)
 @each_drawing
 def test_a_figure_is_the_same_when_drawn_and_written_again(svgs, name):
     figure = draw(name)
-    assert show._figure_svg(figure, name, ALT) == svgs[name]
-    assert show._figure_svg(figure, name, ALT) == svgs[name]
+    assert show.figure_svg(figure, name, ALT) == svgs[name]
+    assert show.figure_svg(figure, name, ALT) == svgs[name]
 
 
 @each_drawing
@@ -254,7 +254,7 @@ def test_the_callers_style_changes_nothing_and_is_left_alone(svgs, name):
     theirs = {"font.size": 31.0, "axes.facecolor": "black", "axes.grid": False, "lines.marker": "*"}
     with matplotlib.rc_context({**theirs, "svg.fonttype": "path", "savefig.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        assert show._figure_svg(draw(name), name, ALT) == svgs[name]
+        assert show.figure_svg(draw(name), name, ALT) == svgs[name]
         assert dict(matplotlib.rcParams) == before
 
 
@@ -412,7 +412,7 @@ def test_log_axes_are_written_in_plain_numbers(painted):
     assert {"0.01", "0.1", "1"} <= set(texts["loss"])
     assert {"1", "10", *map(str, SIZES)} <= set(texts["variance"])
     assert not {"0.02", "0.05", "0.5"} & set(texts["loss"])  # too many over three decades
-    narrow = show._figure_svg(draw("loss", curves={"a": [1.9, 0.1]}, level=None), "loss", ALT)
+    narrow = show.figure_svg(draw("loss", curves={"a": [1.9, 0.1]}, level=None), "loss", ALT)
     assert {"0.1", "0.2", "0.5", "1"} <= {words for words, _, _ in painted_texts(narrow)}
 
 
@@ -494,7 +494,7 @@ def test_tensors_arrays_and_lists_draw_the_same(svgs):
     torch = pytest.importorskip("torch", reason="tensors are drawn where torch is installed")
     for table in (np.array(WAVES), torch.tensor(WAVES, dtype=torch.float64)):
         figure = draw("positions", table=table)
-        assert show._figure_svg(figure, "positions", ALT) == svgs["positions"]
+        assert show.figure_svg(figure, "positions", ALT) == svgs["positions"]
     with pytest.raises(ValueError, match=r"table must be .*needs .detach\(\).cpu\(\) first"):
         draw("positions", table=torch.ones(3, 8, requires_grad=True))
 
@@ -622,7 +622,7 @@ def test_a_figure_without_description_is_refused(changes, error, message):
 
 
 def test_a_non_breaking_space_in_the_alt_text_is_kept():
-    assert show._one_line_alt("кривая\u00a0— вниз\n и  вправо") == "кривая\u00a0— вниз и вправо"
+    assert show.one_line_alt("кривая\u00a0— вниз\n и  вправо") == "кривая\u00a0— вниз и вправо"
 
 
 # --- what the notebooks can embed ---

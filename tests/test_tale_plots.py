@@ -115,7 +115,7 @@ def draw(name, **changes):
 
 
 def written(figure, name):
-    return show._figure_svg(figure, name, ALT)
+    return show.figure_svg(figure, name, ALT)
 
 
 @pytest.fixture(scope="module")

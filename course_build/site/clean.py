@@ -24,9 +24,10 @@ ElementTree.register_namespace("", SVG_SPACE[1:-1])
 ElementTree.register_namespace("xlink", XLINK[1:-5])
 
 TAGS = {
-    "a", "b", "blockquote", "br", "caption", "code", "dd", "del", "div", "dl", "dt", "em", "hr",
-    "i", "kbd", "li", "ol", "p", "pre", "s", "samp", "small", "span", "strong", "sub", "sup",
-    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
+    "a", "b", "blockquote", "br", "caption", "code", "dd", "del", "details", "div", "dl", "dt",
+    "em", "hr", "i", "kbd", "label", "li", "ol", "p", "pre", "progress", "s", "samp", "small",
+    "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
+    "tr", "u", "ul", "var",
 }
 FORGOTTEN = {  # with all that is in them
     "embed", "frame", "iframe", "math", "noembed", "noframes", "noscript", "object",
@@ -36,6 +37,7 @@ ATTRIBUTES = {
     "*": {"style"},
     "a": {"href", "title"},
     "ol": {"start"},
+    "progress": {"max", "value"},
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
 }

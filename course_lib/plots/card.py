@@ -7,6 +7,7 @@ a line style, a marker, a hatch or a number says too.
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 
 import matplotlib.style
 from matplotlib.axis import Axis
@@ -81,13 +82,15 @@ def card_style() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", CARD_STYLE], after_reset=True)
 
 
-def _text_inches(words: str, points: float, weight: str = "normal") -> float:
+@cache
+def text_inches(words: str, points: float, weight: str = "normal") -> float:
+    """Measure how wide these words are, in inches, in the font of the figures."""
     font = FontProperties(family="DejaVu Sans", weight=weight)
     return TextPath((0, 0), words, size=points, prop=font).get_extents().width / 72
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
-    widest = max(_text_inches(label, 10.5) for label in labels) + 0.75  # and its line sample
+    widest = max(text_inches(label, 10.5) for label in labels) + 0.75  # and its line sample
     fitting = max(1, int((width - 0.3) / widest))
     rows = math.ceil(len(labels) / fitting)
     return math.ceil(len(labels) / rows)
@@ -155,7 +158,7 @@ def wrap_label(label: str, inches: float, points: float = 11.5) -> str:
     lines = [""]
     for word in label.split(" "):
         longer = f"{lines[-1]} {word}".lstrip()
-        if lines[-1] and _text_inches(longer, points, "bold") > inches:
+        if lines[-1] and text_inches(longer, points, "bold") > inches:
             lines.append(word)
         else:
             lines[-1] = longer

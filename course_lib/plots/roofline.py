@@ -40,7 +40,8 @@ def _named_points(
     return checked
 
 
-def _draw_roof(panel: Axes, bandwidth: float, peak: float, left: float, right: float) -> Line2D:
+def draw_roof(panel: Axes, bandwidth: float, peak: float, left: float, right: float) -> Line2D:
+    """Draw the roof of a machine, and a dotted line at its balance."""
     balance = peak / bandwidth
     corners = [left, balance, right], [left * bandwidth, peak, peak]
     (roof,) = panel.loglog(*corners, color=PALETTE["ink"], lw=2.2, solid_joinstyle="miter")
@@ -90,7 +91,7 @@ def draw_roofline(
     with card_style():
         figure, body = new_card(7.5, 4.0, labels)
         panel = body.subplots()
-        handles = [_draw_roof(panel, bandwidth, peak, left, right)]
+        handles = [draw_roof(panel, bandwidth, peak, left, right)]
         handles.append(Line2D([], [], color=PALETTE["muted"], lw=1.2, ls=(0, (1, 2))))
         for turn, each in enumerate(checked.values()):
             handles.append(_draw_points(panel, *each, turn))

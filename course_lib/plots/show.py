@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from course_lib.plots.card import card_style
 
 
-def _one_line_alt(alt: str) -> str:
+def one_line_alt(alt: str) -> str:
+    """Join the lines of an alt text; refuse a blank one, and what no screen reader can say."""
     if not isinstance(alt, str):
         raise TypeError(f"alt must be a str; got {type(alt).__name__}")
     line = re.sub(r"[ \t\r\n]+", " ", alt).strip()
@@ -40,7 +41,8 @@ def _check_figure_name(figure: Figure, name: str | None) -> None:
         )
 
 
-def _figure_svg(figure: Figure, name: str, alt: str) -> str:
+def figure_svg(figure: Figure, name: str, alt: str) -> str:
+    """Write a figure as an SVG that carries its description; the name salts its ids."""
     drawn = io.StringIO()
     # Salted ids and no date: the same figure has the same bytes in every run.
     unnamed = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -71,16 +73,20 @@ def show_figure(figure: Figure, *, name: str | None, alt: str) -> None:
     Raises:  TypeError or ValueError for a name that no file may have, or a blank alt.
     """
     _check_figure_name(figure, name)
-    words = _one_line_alt(alt)
-    svg = _figure_svg(figure, name or words, words)
+    words = one_line_alt(alt)
+    svg = figure_svg(figure, name or words, words)
     if get_ipython() is None:
         print(words)
         return
     kind = {"measured": True} if name is None else {"name": name}
-    packed = base64.b64encode(svg.encode("utf-8")).decode("ascii")
-    image = f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{packed}">'
     display(
-        {"image/svg+xml": svg, "text/html": image, "text/plain": words},
+        {"image/svg+xml": svg, "text/html": image_html(svg, words), "text/plain": words},
         metadata={"image/svg+xml": {"alt": words, **kind}},
         raw=True,
     )
+
+
+def image_html(svg: str, alt: str) -> str:
+    """Return an <img> that holds the whole SVG, and its alt text."""
+    packed = base64.b64encode(svg.encode("utf-8")).decode("ascii")
+    return f'<img alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{packed}">'

@@ -139,12 +139,78 @@ print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
 
 # %% [markdown] lang="en" key="expect-raises-say"
 r"""
-One digit was changed, and the text was refused. (Messages of the library are in English, like its code; contracts speak the language of the notebook.) The workbench is ready; now to the subject.
+One digit was changed, and the text was refused. (Messages of the library are in English, like its code; contracts speak the language of the notebook.)
 """
 
-# %% [markdown] lang="ru" key="expect-raises-say" en="3a684549"
+# %% [markdown] lang="ru" key="expect-raises-say" en="4785a191"
 r"""
-Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.) Рабочее место готово, переходим к делу.
+Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.)
+"""
+
+# %% [markdown] lang="en" key="progress-ask"
+r"""
+### A notebook that keeps score
+
+Seven exercises wait along the way. A *warm-up* takes minutes, a *core* exercise is what its section is for, a *stretch* one may cost an evening. Hints lead from vague to concrete: open the next only when the last has stopped helping.
+
+`Progress` writes what you achieve into a small file beside the notebook, `module_03.progress.json`. It survives restarts and never leaves your machine. To begin afresh, delete it and restart the kernel.
+"""
+
+# %% [markdown] lang="ru" key="progress-ask" en="d9e60198"
+r"""
+### Блокнот, который ведёт счёт
+
+По дороге вас ждут семь упражнений. *Разминка* займёт несколько минут, *основное* — то, ради чего написан раздел, а упражнение *со звёздочкой* может отнять и вечер. Подсказки ведут от намёка к подробностям: открывайте следующую, только когда предыдущая перестала помогать.
+
+Свои успехи вы найдёте рядом с блокнотом, в маленьком файле `module_03.progress.json`: его ведёт `Progress`. Перезапуск ему не страшен, и ваш компьютер он не покидает. Чтобы начать заново, удалите файл и перезапустите ядро.
+"""
+
+# %% key="progress-code" role="folded"
+from course_lib.report import ContractReport, ContractViolation
+from course_lib.practice.progress import Progress
+
+# %% lang="en" key="progress"
+progress = Progress(
+    "module_03",
+    {
+        "mask-offset": ("warm-up", "1. Write the causal mask"),
+        "attention": ("core", "2. Write attention yourself"),
+        "planted": ("stretch", "3. Find the planted bug"),
+        "merge-heads": ("core", "4. Merge the heads"),
+        "nll": ("core", "5. The loss of a padded batch"),
+        "gallery": ("warm-up", "6. Predict before you run"),
+        "sampling": ("core", "7. Write top-k and top-p"),
+    },
+)
+progress.show()
+
+# %% lang="ru" key="progress" en="86733c9a"
+progress = Progress(
+    "module_03",
+    {
+        "mask-offset": ("warm-up", "1. Напишите причинную маску"),
+        "attention": ("core", "2. Напишите внимание сами"),
+        "planted": ("stretch", "3. Найдите подброшенную ошибку"),
+        "merge-heads": ("core", "4. Соедините головы"),
+        "nll": ("core", "5. Потери на пакете с дополнением"),
+        "gallery": ("warm-up", "6. Сначала предскажите"),
+        "sampling": ("core", "7. Напишите top-k и top-p"),
+    },
+)
+progress.show()
+
+# %% [markdown] lang="en" key="progress-say"
+r"""
+On a first visit all seven are open. Now and then a cell asks you to *predict* what the next one will show: choose or type your guess, or, where nothing can be clicked, write it into the call as `guess=...`. A wrong guess costs nothing; it shows where intuition fails.
+
+The workbench is ready; now to the subject.
+"""
+
+# %% [markdown] lang="ru" key="progress-say" en="3d6ae2ca"
+r"""
+Если вы здесь впервые, все семь ещё впереди. Иногда ячейка попросит *предсказать*, что покажет следующая: выберите или впишите ответ, а там, где нажимать не на что, допишите его в вызов: `guess=...`. Промах ничего не стоит, зато видно, где подводит интуиция.
+
+Рабочее место готово, переходим к делу.
 """
 
 # %% [markdown] lang="en" key="lookup-ask"
@@ -488,15 +554,30 @@ r"""
 Чем плоха дисперсия 64? Тем, что softmax берёт экспоненту от разностей. Возьмём 1000 случайных запросов, 16 случайных ключей ширины 64 и посмотрим, какую долю внимания запрос в среднем отдаёт любимому ключу. При дележе поровну вышло бы $1/16$.
 """
 
+# %% lang="en" key="predict-favourite"
+progress.predict(
+    "favourite",
+    "What share of its attention (0 to 1) goes to the favourite key if we do not divide?",
+)
+
+# %% lang="ru" key="predict-favourite" en="3393f494"
+progress.predict(
+    "favourite",
+    "Какая доля внимания (от 0 до 1) достанется любимому ключу, если не делить?",
+)
+
 # %% key="saturation"
 generator = torch.Generator().manual_seed(seed)
 queries = torch.randn(1_000, 64, generator=generator, dtype=torch.float64)
 keys = torch.randn(16, 64, generator=generator, dtype=torch.float64)
 even_split = 1 / 16
+favourites = []
 for divisor in (1.0, math.sqrt(64)):
     shares = torch.softmax(queries @ keys.T / divisor, dim=-1)
     favourite = shares.max(dim=-1).values.mean().item()
+    favourites.append(favourite)
     print(f"{divisor=:.0f} {favourite=:.2f} {even_split=:.2f}")
+progress.compare("favourite", round(favourites[0], 2), within=0.1)
 
 # %% [markdown] lang="en" key="saturation-say"
 r"""
@@ -617,11 +698,18 @@ r"""
 При генерации модель, которая хранит старые ключи, задаёт один новый запрос: он стоит на позиции 4, а ключи — на позициях от 0 до 4. Сколько ключей он должен прочесть? Ячейка печатает маску при сдвиге 0 и при сдвиге 4.
 """
 
+# %% lang="en" key="predict-offset-zero"
+progress.predict("offset-zero", "With offset 0, how many of the five keys does it read?")
+
+# %% lang="ru" key="predict-offset-zero" en="4b9096a1"
+progress.predict("offset-zero", "Сколько из пяти ключей он прочтёт при сдвиге 0?")
+
 # %% key="offset-use"
 for offset in (0, 4):
     print(f"{offset=}", causal_allowed(1, 5, query_offset=offset).int().tolist())
 assert causal_allowed(1, 5, query_offset=0).sum() == 1
 assert causal_allowed(1, 5, query_offset=4).sum() == 5
+progress.compare("offset-zero", causal_allowed(1, 5, query_offset=0).sum().item())
 
 # %% [markdown] lang="en" key="offset-say"
 r"""
@@ -816,11 +904,10 @@ def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
     raise NotImplementedError
 
 # %% key="mask-contract" role="folded"
-from course_lib.report import ContractReport, ContractViolation
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 
 # %% key="ex-mask-check" role="check" exercise="mask-offset"
-check_causal_mask_contract(my_causal_allowed)
+progress.check("mask-offset", check_causal_mask_contract, my_causal_allowed)
 
 # %% [markdown] lang="en" key="ex-mask-hint-1" role="hint" exercise="mask-offset"
 r"""
@@ -853,15 +940,37 @@ def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
 r"""
 ### Break it: a row with nothing to read
 
-Filler on the *left*, together with the causal mask, leaves the first queries nothing to read, and the softmax divides zero by zero. In the cell, row 0 is such a row, and the loss uses row 1 only. Will row 1 be safe?
+Filler on the *left*, together with the causal mask, leaves the first queries nothing to read, and the softmax divides zero by zero. In the cell, row 0 is such a row, and the loss uses row 1 only. Is row 1 safe?
 """
 
-# %% [markdown] lang="ru" key="empty-ask" en="892cfeb7"
+# %% [markdown] lang="ru" key="empty-ask" en="7de5b6ed"
 r"""
 ### Сломаем: строка, которой нечего читать
 
 Если дополнение стоит *слева*, то вместе с причинной маской оно не оставляет первым запросам ничего, и softmax делит ноль на ноль. В ячейке такова строка 0, а потери считаются только по строке 1. Пострадает ли строка 1?
 """
+
+# %% lang="en" key="predict-empty-row"
+progress.predict(
+    "empty-row",
+    "Row 0 divides zero by zero and is not in the loss. What happens to row 1?",
+    {
+        "nothing": "nothing: its output and its gradient are right",
+        "output": "its output becomes NaN",
+        "gradient": "its output is right, its gradient becomes NaN",
+    },
+)
+
+# %% lang="ru" key="predict-empty-row" en="a10893b8"
+progress.predict(
+    "empty-row",
+    "Строка 0 делит ноль на ноль, но в потери не входит. Что будет со строкой 1?",
+    {
+        "nothing": "ничего: верны и выход, и градиент",
+        "output": "её выход станет NaN",
+        "gradient": "выход верен, а градиент станет NaN",
+    },
+)
 
 # %% key="empty-row"
 real_on_the_right = torch.tensor([False, False, True, True])
@@ -873,6 +982,8 @@ mixed = torch.softmax(features @ features.T + bias, dim=-1) @ features
 mixed[1].sum().backward()
 print(mixed.tolist(), features.grad.tolist(), sep="\n")
 assert mixed[1].isfinite().all() and features.grad.isnan().any()
+outcome = "gradient" if features.grad[1].isnan().any() else "nothing"
+progress.compare("empty-row", outcome if mixed[1].isfinite().all() else "output")
 
 # %% [markdown] lang="en" key="empty-say"
 r"""
@@ -1023,6 +1134,28 @@ r"""
 Здесь веса по недосмотру отрезаны от графа вычислений, а выход прежний до последнего бита. Чему научится запрос?
 """
 
+# %% lang="en" key="predict-detach"
+progress.predict(
+    "detach",
+    "The output is the same to the last bit. What does the query learn now?",
+    {
+        "same": "the same as before",
+        "less": "less: a smaller gradient reaches it",
+        "nothing": "nothing: no gradient reaches it",
+    },
+)
+
+# %% lang="ru" key="predict-detach" en="17fc74a6"
+progress.predict(
+    "detach",
+    "Выход прежний до последнего бита. Чему теперь научится запрос?",
+    {
+        "same": "тому же, что и раньше",
+        "less": "меньшему: градиент дойдёт ослабленным",
+        "nothing": "ничему: градиент до него не дойдёт",
+    },
+)
+
 # %% key="detach"
 question = q.clone().requires_grad_()
 healthy = scaled_dot_product_attention(question, k, v)
@@ -1031,6 +1164,8 @@ cut = healthy.weights.detach() @ v.clone().requires_grad_()
 (gradient,) = torch.autograd.grad(healthy.output.square().sum(), question)
 print(f"{torch.equal(cut, healthy.output)=} {cut_gradient=}", gradient, sep="\n")
 assert cut_gradient is None and gradient.abs().max() > 0.1
+outcome = "same" if cut_gradient is gradient else "less"
+progress.compare("detach", "nothing" if cut_gradient is None else outcome)
 
 # %% [markdown] lang="en" key="detach-say"
 r"""
@@ -1172,7 +1307,7 @@ def my_attention(q, k, v, allowed=None, *, empty_row="error"):
     raise NotImplementedError
 
 # %% key="ex-attention-check" role="check" exercise="attention"
-check_attention_contract(my_attention)
+progress.check("attention", check_attention_contract, my_attention)
 
 # %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
 r"""
@@ -1239,7 +1374,7 @@ Three attentions, `A`, `B` and `C`, carry one bug each. Do not read their code, 
 
 # %% [markdown] lang="ru" key="ex-planted-statement" en="1499ef61"
 r"""
-### Упражнение 3 (посложнее). Найдите подброшенную ошибку
+### Упражнение 3 (со звёздочкой). Найдите подброшенную ошибку
 
 В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте, диагноз контракта приберегите на потом: `symptoms` показывает только улики. Впишите в словарь названия ошибок; допустимые слова перечислит проверка.
 """
@@ -1267,7 +1402,7 @@ symptoms(suspects["A"])
 my_diagnosis = {"A": None, "B": None, "C": None}
 
 # %% key="ex-planted-check" role="check" exercise="planted"
-check_planted_answers(my_diagnosis)
+progress.check("planted", check_planted_answers, my_diagnosis)
 
 # %% [markdown] lang="en" key="ex-planted-hint-1" role="hint" exercise="planted"
 r"""
@@ -1287,6 +1422,16 @@ One complaint is about the size of scores, one about row sums under a mask, one 
 # %% [markdown] lang="ru" key="ex-planted-hint-2" en="12763c23" role="hint" exercise="planted"
 r"""
 Одна жалоба — на величину оценок, другая — на суммы строк под маской, третья — на оценку скрытого ключа.
+"""
+
+# %% [markdown] lang="en" key="ex-planted-hint-3" role="hint" exercise="planted"
+r"""
+Divide a score that came by the one that was expected: which widths of `q`, `k` and `v` in the failing input make up that factor? If a hidden weight is 0 and the visible one is not 1, when did the mask come? And is a very large negative number the same as $-\infty$?
+"""
+
+# %% [markdown] lang="ru" key="ex-planted-hint-3" en="b84cb5f8" role="hint" exercise="planted"
+r"""
+Разделите полученную оценку на ожидаемую: из каких ширин `q`, `k` и `v` на показанном входе складывается этот множитель? Если закрытый вес равен 0, а единственный открытый не равен 1 — когда вступила в дело маска? И всё равно ли, стоит ли там $-\infty$ или очень большое по модулю отрицательное число?
 """
 
 # %% key="ex-planted-solution" role="solution" exercise="planted"
@@ -1333,13 +1478,38 @@ r"""
 Есть одно исключение. Под *причинной* маской токены уже не равноправны: первый читает один токен, последний — все. Слепо ли к порядку внимание с такой маской?
 """
 
+# %% lang="en" key="predict-causal-order"
+progress.predict(
+    "causal-order",
+    "Swap sun and moon under a causal mask. Whose output notices?",
+    {
+        "nobody": "nobody's: the formula has no order in it",
+        "some": "that of sun and moon, but not the eclipse's",
+        "all": "everybody's: the mask made places matter",
+    },
+)
+
+# %% lang="ru" key="predict-causal-order" en="1f3439a3"
+progress.predict(
+    "causal-order",
+    "Поменяем местами солнце и луну под причинной маской. Чей выход это заметит?",
+    {
+        "nobody": "ничей: порядка в формуле нет",
+        "some": "выходы солнца и луны, но не затмения",
+        "all": "все три: с маской место стало важно",
+    },
+)
+
 # %% key="causal-order"
 swap = torch.tensor([1, 0, 2])
 in_order = scaled_dot_product_attention(q, k, v, causal_allowed(3, 3)).output
 swapped = scaled_dot_product_attention(q[swap], k[swap], v[swap], causal_allowed(3, 3)).output
-print((swapped - in_order[swap]).abs().amax(dim=-1))
+moved = (swapped - in_order[swap]).abs().amax(dim=-1)
+print(moved)
 assert not torch.allclose(swapped[:2], in_order[swap][:2], atol=0.1)
 assert torch.allclose(swapped[2], in_order[2], rtol=0, atol=1e-12)
+noticed = (moved > 1e-12).tolist()
+progress.compare("causal-order", "all" if all(noticed) else "some" if any(noticed) else "nobody")
 
 # %% [markdown] lang="en" key="causal-order-say"
 r"""
@@ -1500,12 +1670,25 @@ r"""
 Различны ли все строки и там, куда не дотянется ни одно наше предложение? А если сами номера позиций хранить в формате bfloat16 — 16-битными числами, где лишь 8 значащих битов?
 """
 
+# %% lang="en" key="predict-bfloat16"
+progress.predict(
+    "bfloat16",
+    "How many of the integers from 0 to 1,999 remain different in bfloat16?",
+)
+
+# %% lang="ru" key="predict-bfloat16" en="3437d7c8"
+progress.predict(
+    "bfloat16",
+    "Сколько целых чисел от 0 до 1999 останутся различными в bfloat16?",
+)
+
 # %% key="precision"
 positions = torch.arange(2_000)
 exact_rows = len(torch.unique(sinusoidal_encoding(2_000, 16), dim=0))
 bfloat16_values = len(torch.unique(positions.to(torch.bfloat16)))
 print(f"{exact_rows=} {bfloat16_values=}")
 assert exact_rows == 2_000 and bfloat16_values < 1_000
+progress.compare("bfloat16", bfloat16_values, within=0.25)
 
 # %% [markdown] lang="en" key="precision-say"
 r"""
@@ -1787,7 +1970,7 @@ def my_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
     return my_merge_heads(heads) @ w_o
 
 
-check_multi_head_contract(my_multi_head)
+progress.check("merge-heads", check_multi_head_contract, my_multi_head)
 
 # %% [markdown] lang="en" key="ex-merge-hint-1" role="hint" exercise="merge-heads"
 r"""
@@ -1807,6 +1990,16 @@ After a transpose the memory is not contiguous, so `view` refuses. `reshape` or 
 # %% [markdown] lang="ru" key="ex-merge-hint-2" en="51d6e325" role="hint" exercise="merge-heads"
 r"""
 После транспонирования числа лежат в памяти не подряд, и `view` откажется работать. `reshape` и `flatten` при необходимости их скопируют.
+"""
+
+# %% [markdown] lang="en" key="ex-merge-hint-3" role="hint" exercise="merge-heads"
+r"""
+Two calls are enough. Exchange axes 1 and 2, so that the heads of one token lie side by side: `[B, T, H, d_head]`. Then make one axis of the last two.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-3" en="7bbf50bd" role="hint" exercise="merge-heads"
+r"""
+Хватит двух вызовов. Поменяйте местами оси 1 и 2, чтобы головы одного токена оказались рядом: `[B, T, H, d_head]`. Потом сделайте из двух последних осей одну.
 """
 
 # %% key="ex-merge-solution" role="solution" exercise="merge-heads"
@@ -2161,6 +2354,28 @@ from course_lib.cost import ParameterFloor, transformer_parameter_floor
 # %% key="matrix-count"
 from course_lib.cost import count_matrix_weights
 
+# %% [markdown] lang="en" key="floor-count"
+r"""
+The second function, `count_matrix_weights`, goes through a real layer and counts. Both are ready: before you run them, what share of an encoder layer is the feed-forward network?
+"""
+
+# %% [markdown] lang="ru" key="floor-count" en="67d9461b"
+r"""
+Вторая функция, `count_matrix_weights`, обходит настоящий слой и считает. Всё готово; но прежде чем запустить, прикиньте: какую долю слоя кодировщика занимает полносвязная сеть?
+"""
+
+# %% lang="en" key="predict-ffn-share"
+progress.predict(
+    "ffn-share",
+    "What share of an encoder layer's weights (0 to 1) is in its feed-forward network?",
+)
+
+# %% lang="ru" key="predict-ffn-share" en="b5d777be"
+progress.predict(
+    "ffn-share",
+    "Какая доля весов слоя кодировщика (от 0 до 1) приходится на полносвязную сеть?",
+)
+
 # %% key="floor-use"
 counts = transformer_parameter_floor(512, 2048)
 promise = reference["parameter_floor"]
@@ -2169,6 +2384,7 @@ for name, value in vars(counts).items():
     assert value == promise[name]
 assert counts.encoder_layer == count_matrix_weights(EncoderBlock(512, 8, 2048))
 assert counts.decoder_layer == count_matrix_weights(EncoderDecoderBlock(512, 8, 2048))
+progress.compare("ffn-share", round(counts.ffn_share_encoder, 3), within=0.1)
 
 # %% [markdown] lang="en" key="floor-say"
 r"""
@@ -2327,7 +2543,7 @@ def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = 
 from course_lib.contracts.nll import check_nll_contract
 
 # %% key="ex-nll-check" role="check" exercise="nll"
-check_nll_contract(my_next_token_nll)
+progress.check("nll", check_nll_contract, my_next_token_nll)
 
 # %% [markdown] lang="en" key="ex-nll-hint-1" role="hint" exercise="nll"
 r"""
@@ -2347,6 +2563,16 @@ r"""
 # %% [markdown] lang="ru" key="ex-nll-hint-2" en="7c695aaf" role="hint" exercise="nll"
 r"""
 `F.cross_entropy` с `reduction="none"` оставляет по числу на токен. Делите один раз: на число настоящих целей во всём пакете.
+"""
+
+# %% [markdown] lang="en" key="ex-nll-hint-3" role="hint" exercise="nll"
+r"""
+Keep `logits[:, :-1]` and `token_ids[:, 1:]`, in double precision, and flatten both, because `F.cross_entropy` wants `[N, V]` and `[N]`. Choose from its answer by `valid[:, 1:]`, flattened likewise, and take the mean of what is left.
+"""
+
+# %% [markdown] lang="ru" key="ex-nll-hint-3" en="a5cb5593" role="hint" exercise="nll"
+r"""
+Оставьте `logits[:, :-1]` и `token_ids[:, 1:]`, перейдите к двойной точности и вытяните пакет и время в одну ось: `F.cross_entropy` ждёт `[N, V]` и `[N]`. Из ответа выберите числа по маске `valid[:, 1:]`, вытянутой так же, и возьмите среднее оставшихся.
 """
 
 # %% key="ex-nll-solution" role="solution" exercise="nll"
@@ -2686,7 +2912,7 @@ for name, student in gallery.items():
 from course_lib.mistakes.gallery import check_predictions
 
 # %% key="ex-gallery-check" role="check" exercise="gallery"
-check_predictions(my_prediction, passed)
+progress.check("gallery", check_predictions, my_prediction, passed)
 
 # %% [markdown] lang="en" key="ex-gallery-hint-1" role="hint" exercise="gallery"
 r"""
@@ -2696,6 +2922,16 @@ After a 3 always comes a 4. What must a copy be able to see to get that right?
 # %% [markdown] lang="ru" key="ex-gallery-hint-1" en="2434d51d" role="hint" exercise="gallery"
 r"""
 После 3 всегда идёт 4. Что должна видеть копия, чтобы это угадать?
+"""
+
+# %% [markdown] lang="en" key="ex-gallery-hint-2" role="hint" exercise="gallery"
+r"""
+A token reaches its own output by two ways: through attention and along the residual stream. Which of the five bugs closes both?
+"""
+
+# %% [markdown] lang="ru" key="ex-gallery-hint-2" en="1aff994f" role="hint" exercise="gallery"
+r"""
+К своему выходу токен попадает двумя путями: через внимание и по остаточному потоку. Какая из пяти ошибок закрывает оба?
 """
 
 # %% key="ex-gallery-solution" role="solution" exercise="gallery"
@@ -2968,12 +3204,37 @@ r"""
 Наш порядок: температура, затем top-k, затем top-p по тому, что осталось. Важен ли он? Возьмём логиты $[3, 2, 1]$, температуру 0,5 и $p = 0{,}8$ и сравним наш порядок с обратным: сначала отсечь, потом охладить.
 """
 
+# %% lang="en" key="predict-knob-order"
+progress.predict(
+    "knob-order",
+    "Which order leaves more tokens to draw from?",
+    {
+        "same": "both leave the same tokens",
+        "temperature": "temperature first, then top-p",
+        "truncation": "top-p first, then temperature",
+    },
+)
+
+# %% lang="ru" key="predict-knob-order" en="7e456e30"
+progress.predict(
+    "knob-order",
+    "При каком порядке жребий тянут из большего числа токенов?",
+    {
+        "same": "остаются одни и те же токены",
+        "temperature": "сначала температура, потом top-p",
+        "truncation": "сначала top-p, потом температура",
+    },
+)
+
 # %% key="order-break"
 temperature_first = token_distribution([3.0, 2.0, 1.0], temperature=0.5, top_p=0.8)
 truncation_first = token_distribution([3.0, 2.0, 1.0], top_p=0.8)
 for name, values in {"temperature_first": temperature_first, "truncation_first": truncation_first}.items():
     print(name, [token for token, p in enumerate(values) if p > 0])
 assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
+removed = temperature_first.count(0.0) - truncation_first.count(0.0)
+outcome = "truncation" if removed > 0 else "temperature" if removed < 0 else "same"
+progress.compare("knob-order", outcome)
 
 # %% [markdown] lang="en" key="order-say"
 r"""
@@ -3043,7 +3304,17 @@ def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> li
 from course_lib.contracts.sampling import check_sampling_contract
 
 # %% key="ex-sampling-check" role="check" exercise="sampling"
-check_sampling_contract(my_token_distribution)
+progress.check("sampling", check_sampling_contract, my_token_distribution)
+
+# %% [markdown] lang="en" key="ex-sampling-hint-order" role="hint" exercise="sampling"
+r"""
+Before any code, write the order down: what is divided, what is cut and when, and after which cut must the shares sum to 1 again?
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-order" en="e23704b5" role="hint" exercise="sampling"
+r"""
+До всякого кода запишите порядок действий: что делится, что и когда отсекается, после какого отсечения сумма долей должна снова стать равной 1?
+"""
 
 # %% [markdown] lang="en" key="ex-sampling-hint-1" role="hint" exercise="sampling"
 r"""

@@ -8,9 +8,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 PATIENCE = 60  # seconds to start
 
@@ -50,11 +52,19 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, own: Path, module: str = "jupyter_server") -> Iterator[Server]:
-    """Start a server on a folder; `own` is a folder for its settings and logs."""
+def serve(
+    folder: Path,
+    own: Path,
+    module: str = "jupyter_server",
+    environment: Mapping[str, str] = os.environ,
+) -> Iterator[Server]:
+    """Start a server on a folder; `own` is a folder for its settings and logs.
+
+    At the end nothing of it lives, a kernel that does not heed its server included.
+    """
     own.mkdir(parents=True)
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "HOME")
-    environment = os.environ | {name: str(own / name) for name in names}
+    environment = {**environment, **{name: str(own / name) for name in names}}
     command = [
         sys.executable, "-m", module, "--no-browser", "--allow-root", "--ServerApp.port=0",
         "--IdentityProvider.token=t", f"--ServerApp.root_dir={folder}",
@@ -66,12 +76,16 @@ def serve(folder: Path, own: Path, module: str = "jupyter_server") -> Iterator[S
     try:
         yield _wait_for(process, own)
     finally:
+        kernels = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         try:
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        for kernel in psutil.wait_procs(kernels, timeout=0)[1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                kernel.kill()
 
 
 def _wait_for(process: subprocess.Popen, own: Path) -> Server:

@@ -225,9 +225,45 @@ def test_a_solution_that_stands_elsewhere_is_refused(repo, cell, first):
     assert 'cell "root-solution": [solution-leak]\n    the solution can be read in cell "x"' in err
 
 
+VALUE = "x ** 0.5 + 0.0 * x + 0.0 * x"
+VALUE_LEAKS = {
+    "in the middle of a sentence": prose("x", *2 * ["Try `x**0.5 + 0.0*x + 0.0*x` once."]),
+    "on two lines": code("x", "y = lambda x: (x ** 0.5\n     + 0.0 * x + 0.0 * x)"),
+    "in a hint": hint(1, en=f"Is it `{VALUE}`?", ru=f"Может быть, `{VALUE}`?").replace(
+        "root-hint-1", "x"
+    ),
+    "in a question": "\n".join(
+        [
+            code("m", "def ask(progress, name, question, choices):\n    pass\n\n\nprogress = 0"),
+            *(
+                f'# %% {stamp} role="quiz"\nask(progress, "q", "{word}?", '
+                '{"a": (True, "It is x ** 0.5 + "\n"0.0 * x + 0.0 * x, of course."), '
+                '"b": (False, "No."), "c": (False, "No.")})\n'
+                for word, stamp in (
+                    ("Why", 'lang="en" key="x"'),
+                    ("Почему", 'lang="ru" key="x" en="00000000"'),
+                )
+            ),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("cell", VALUE_LEAKS.values(), ids=VALUE_LEAKS.keys())
+def test_a_returned_value_that_stands_elsewhere_is_refused(repo, cell):
+    solved = solution(f"def my_root(x):\n    return {VALUE}")
+    err = repo.refuse(stub(), check(), hint(2), *([cell] if "hint" in cell else []), solved, (
+        "" if "hint" in cell else cell))  # fmt: skip
+    assert f"the solution can be read in cell \"x\": '{VALUE}'" in err
+    assert err.count("[solution-leak]") > 0
+
+
 def test_the_solution_stands_in_its_own_cell_only(repo):
     repo.build(*exercise())
     assert str(repo.notebook()).count("x ** 0.5 + 0.0 * x") == 1
+    shown = repo.text("root-solution")
+    assert (shown.startswith("<details>"), shown.endswith("</details>")) == (True, True)
+    assert (shown.count("<details>"), shown.count("</details>")) == (1, 1)
 
 
 def test_an_embedded_definition_with_the_solutions_body_is_refused(repo):

@@ -2,8 +2,11 @@
 
 import pytest
 
+from course_lib import text
 from course_lib.practice.progress import Progress
 from course_lib.report import ClauseResult, ContractReport, ContractViolation
+
+from .shown import collect
 
 EXERCISES = {
     "mask": ("warm-up", "Write the mask"),
@@ -40,3 +43,15 @@ def begin(folder):
 @pytest.fixture
 def progress(begin):
     return begin()
+
+
+@pytest.fixture
+def outputs(monkeypatch):
+    """What is displayed, where nobody can click."""
+    return collect(monkeypatch)
+
+
+@pytest.fixture
+def russian(monkeypatch):
+    """The Russian notebook."""
+    monkeypatch.setattr(text, "LANGUAGE", "ru")

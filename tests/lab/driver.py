@@ -1,0 +1,121 @@
+"""One notebook, open in a browser: what a learner does with it, and what then stands there."""
+
+import json
+from pathlib import Path
+
+PATIENCE = 300_000  # milliseconds for all cells of a notebook on a busy machine
+
+FIND = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.content?.widgets)"
+OPEN = """panel && panel.content.widgets.length === wanted
+    && panel.sessionContext.session?.kernel?.status === "idle" """
+NAME = "panel.content.widgets.forEach(cell => { cell.node.dataset.key = cell.model.id; })"
+ENDED = """(() => {
+    if (panel.sessionContext.session?.kernel?.status !== "idle") return "";
+    const code = panel.content.widgets.filter(cell => cell.model.type === "code");
+    if (code.every(cell => cell.model.executionCount !== null)) return "all cells ran";
+    return panel.node.querySelector('[data-mime-type="application/vnd.jupyter.error"]')
+        ? "a cell failed" : "";
+})()"""
+RAN = """(() => {
+    const cell = panel.content.widgets.find(cell => cell.model.id === wanted.key);
+    return panel.sessionContext.session?.kernel?.status === "idle"
+        && ![null, wanted.count].includes(cell.model.executionCount);
+})()"""
+COUNT = "panel.content.widgets.find(cell => cell.model.id === wanted).model.executionCount"
+LOOK = """(() => {
+    const seen = node => !!node && node.getBoundingClientRect().height > 0;
+    return panel.content.widgets.map(({ node, model }) => ({
+        key: model.id,
+        kind: model.type,
+        count: model.executionCount ?? null,
+        editor: seen(node.querySelector(".jp-InputArea-editor")),
+        placeholder: seen(node.querySelector(".jp-InputPlaceholder")),
+        outputs: [...node.querySelectorAll(".jp-OutputArea-output")].map(output => ({
+            mime: output.dataset.mimeType ?? "",
+            text: output.textContent,
+            figures: [...output.querySelectorAll("img, svg[role=img]")].map(figure => ({
+                alt: figure.getAttribute("alt") ?? figure.getAttribute("aria-label") ?? "",
+                width: figure.getBoundingClientRect().width,
+                height: figure.getBoundingClientRect().height,
+                drawn: figure.naturalWidth !== 0,
+            })),
+        })),
+    }));
+})()"""
+
+
+class OpenNotebook:
+    """A notebook in JupyterLab or Notebook 7; cells are named by their ids.
+
+    `cells` and `saved` are what stood in the page and in the file after `run_all` and `wait`.
+    """
+
+    def __init__(self, context, address: str, file: Path) -> None:
+        self.file = file
+        self.language = file.parent.name
+        self.asked, self.said = [], []
+        self.page = context.new_page()
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.goto(address)
+        count = len(json.loads(file.read_text(encoding="utf-8"))["cells"])
+        self.until(OPEN, count)
+        self.ask(NAME)
+        self.ended, self.cells, self.saved = "", [], {}
+
+    def ask(self, expression: str, wanted=None):
+        """Evaluate JavaScript about `panel`, the widget that holds the notebook."""
+        body = f"wanted => {{ const panel = {FIND}; return {expression}; }}"
+        return self.page.evaluate(body, wanted)
+
+    def until(self, expression: str, wanted=None, patience: int = PATIENCE):
+        """Wait until JavaScript about `panel` is true; return its value."""
+        body = f"wanted => {{ const panel = {FIND}; return {expression}; }}"
+        handle = self.page.wait_for_function(body, arg=wanted, timeout=patience, polling=250)
+        return handle.json_value()
+
+    def choose(self, menu: str, entry: str) -> None:
+        """Choose an entry of a menu with the mouse."""
+        self.page.get_by_role("menuitem", name=menu, exact=True).click()
+        self.page.locator(".lm-Menu-itemLabel").get_by_text(entry, exact=True).click()
+
+    def run_all(self) -> None:
+        """Begin to run all cells."""
+        self.choose("Run", "Run All Cells")
+
+    def wait(self) -> None:
+        """Wait until all cells ran or one failed; save, and look at page and file."""
+        self.ended = self.until(ENDED)
+        self.save()
+        self.cells = self.ask(LOOK)
+        self.saved = json.loads(self.file.read_text(encoding="utf-8"))
+
+    def save(self) -> None:
+        """Save the notebook, as a learner does."""
+        self.page.keyboard.press("Control+S")
+        self.until("!panel.context.model.dirty")
+
+    def cell(self, key: str):
+        """The cell of this id, in the page."""
+        return self.page.locator(f'.jp-Notebook [data-key="{key}"]')
+
+    def run(self, key: str) -> str:
+        """Run one cell by keyboard and wait for its end; return the words of its output."""
+        before = self.ask(COUNT, key)
+        self.cell(key).locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Control+Enter")
+        self.until(RAN, {"key": key, "count": before})
+        return " ".join(self.output(key).split())
+
+    def output(self, key: str) -> str:
+        """The words of a cell's output."""
+        parts = self.cell(key).locator(".jp-OutputArea-output")
+        return "\n".join(parts.all_text_contents())
+
+    def look(self) -> list[dict]:
+        """What stands in the page now, cell by cell."""
+        return self.ask(LOOK)
+
+    def close(self) -> None:
+        """Close the page; the server ends the kernel."""
+        self.page.close()

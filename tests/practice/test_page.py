@@ -1,0 +1,158 @@
+"""The pages of progress: a screen reader is told all of it, and a site's sanitiser keeps it."""
+
+import re
+import string
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from course_build.chrome import CHROME, LEVELS
+from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.site.clean import clean_html, clean_output
+from course_lib.practice._certificate import _CERTIFICATE_TEXTS
+from course_lib.practice._practice_texts import _PRACTICE_LEVELS, _PRACTICE_TEXTS
+from course_lib.practice.progress import PROGRESS_LEVELS
+from course_lib.practice.quiz import ask
+from course_lib.report import ContractViolation
+
+from .conftest import judge
+from .shown import words
+
+CHOICES = {
+    "the keys": (True, "Each query shares out one unit."),
+    "the <queries>": (False, "Then columns sum to 1."),
+    "both & none": (False, "A matrix has two axes."),
+}
+
+
+@pytest.fixture
+def filled(progress, outputs):
+    """A learner in the middle of the module."""
+    progress.check("mask", judge, "right")
+    with pytest.raises(ContractViolation):
+        progress.check("attention", judge, "wrong")
+    progress.predict("row", "Is 1 < 2?", {"yes": "yes & no", "no": "no"}, guess="yes")
+    progress.predict("params", "How many?")
+    ask(progress, "axis", "Along which axis?", CHOICES)
+    return progress
+
+
+def pages(progress, outputs):
+    progress.show()
+    progress.certificate("Ada <Lovelace>")
+    return [bundle["text/html"] for bundle in outputs]
+
+
+def test_every_page_is_well_formed_and_says_what_its_text_says(filled, outputs):
+    for page in pages(filled, outputs):
+        ElementTree.fromstring(page)
+    assert all(set(bundle) == {"text/html", "text/plain"} for bundle in outputs)
+
+
+def test_tables_have_a_caption_and_headers_with_a_scope(filled, outputs):
+    filled.show()
+    tables = outputs.page.findall(".//table")
+    assert [words(table.find("caption")) for table in tables] == [
+        "Exercises",
+        "Predictions",
+        "Quiz: 0 of 1 right",
+    ]
+    for table in tables:
+        first, *rows = table.findall("tr")
+        assert {cell.tag: cell.get("scope") for cell in first} == {"th": "col"}
+        assert all([cell.tag for cell in row][:2] == ["th", "td"] for row in rows)
+        assert all(row.find("th").get("scope") == "row" for row in rows)
+        assert len({len(row) for row in [first, *rows]}) == 1
+
+
+def test_the_bar_has_a_name_and_says_how_far_it_is(filled, outputs):
+    filled.show()
+    label = outputs.page.find(".//label")
+    assert words(label).startswith("Contracts passed: 1 of 3")
+    assert label.find("progress").attrib == {"value": "1", "max": "3"}
+
+
+def test_nothing_is_said_by_colour_and_no_colour_is_named(filled, outputs):
+    for page in pages(filled, outputs):
+        named = re.findall(r"(?:color|background)\s*:\s*([^;\"]+)", page)
+        assert set(named) <= {"inherit", "transparent"}
+    filled.show()
+    states = [words(row[2]) for row in outputs.page.findall(".//table")[0].findall("tr")[1:]]
+    assert [state[0] for state in states] == ["✓", "✗", "○"]
+    assert all(re.search(r"\w{4}", state) for state in states)
+
+
+def test_every_choice_unfolds_to_its_explanation(filled, outputs):
+    items = ElementTree.fromstring(outputs[-1]["text/html"]).findall(".//ol/li/details")
+    assert [words(item.find("summary")) for item in items] == list(CHOICES)
+    assert [words(item.find("p")) for item in items] == [
+        "✓ right. Each query shares out one unit.",
+        "✗ not right. Then columns sum to 1.",
+        "✗ not right. A matrix has two axes.",
+    ]
+
+
+def test_a_site_shows_the_whole_page(filled, outputs):
+    for page in pages(filled, outputs):
+        cleaned = ElementTree.fromstring(clean_html(page))
+        before = ElementTree.fromstring(page)
+        assert [(n.tag, n.get("scope"), n.get("max")) for n in cleaned.iter() if n.tag != "tbody"]
+        assert words(cleaned) == words(before)
+        kept = [node.tag for node in cleaned.iter() if node.tag != "tbody"]
+        assert kept == [node.tag for node in before.iter()]
+
+
+def test_a_site_prefers_the_page_to_the_text(filled, outputs):
+    bundle = {"output_type": "display_data", "data": outputs[-1], "metadata": {}}
+    assert "<details><summary>the keys" in clean_output(bundle)["data"]["text/html"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<details open="" ontoggle="x()"><summary onclick="x()">a</summary>b</details>',
+        '<progress value="1" max="2" onclick="x()" id="a" class="b"></progress>',
+        '<label for="a" onclick="x()">a</label>',
+    ],
+)
+def test_the_new_elements_bring_nothing_that_runs(page):
+    cleaned = clean_html(page)
+    assert not re.search("on[a-z]+=|id=|class=|for=|open=", cleaned)
+
+
+def test_the_russian_notebook_speaks_russian(filled, outputs, russian):
+    shown, certificate = pages(filled, outputs)[-2:]
+    head = [words(cell) for cell in ElementTree.fromstring(shown).iter("th")][:3]
+    assert head == ["упражнение", "уровень", "состояние"]
+    assert "Выполнено контрактов: 1 из 3" in shown
+    assert "✗ нарушен пункт «rows»; ведёт себя как not_scaled" in shown
+    assert "разминка" in certificate
+    ask(filled, "axis", "Вдоль какой оси?", CHOICES)
+    assert "Вопрос для проверки. Вдоль какой оси?" in outputs[-1]["text/html"]
+
+
+@pytest.mark.parametrize(
+    "table", [_PRACTICE_TEXTS, _PRACTICE_LEVELS, _CERTIFICATE_TEXTS], ids=["said", "levels", "c"]
+)
+def test_each_sentence_has_the_same_fields_in_every_language(table):
+    root = Path(__file__).parents[2]
+    languages = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8")).languages
+    for name, texts in table.items():
+        assert tuple(texts) == languages, name
+        fields = [
+            sorted(f for _, f, *_ in string.Formatter().parse(t) if f) for t in texts.values()
+        ]
+        assert all(found == fields[0] for found in fields), name
+
+
+def test_the_library_and_the_builder_call_a_level_the_same():
+    assert tuple(_PRACTICE_LEVELS) == LEVELS == PROGRESS_LEVELS
+    for level, texts in _PRACTICE_LEVELS.items():
+        assert {code: CHROME[code][level] for code in texts} == texts
+
+
+def test_the_same_state_gives_the_same_bytes(filled, outputs):
+    first = pages(filled, outputs)[-2:]
+    second = pages(filled, outputs)[-2:]
+    assert first == second
