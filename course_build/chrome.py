@@ -41,6 +41,11 @@ CHROME: dict[str, dict[str, str]] = {
         "glossary_also": "also: {names}",
         "glossary_code": "in code: {names}",
         "glossary_first": "first used: [Module {number}{section}]({target})",
+        "motto": "Every claim is run. Every silent bug has a check.",
+        "lost": "There is no such page",
+        "lost_about": "The address may have a slip in it, or the page has moved.",
+        "lost_start": "Go to the start of the course",
+        "lost_search": "Search the course",
     },
     "ru": {
         "this": "Этот блокнот по-русски",
@@ -71,6 +76,11 @@ CHROME: dict[str, dict[str, str]] = {
         "glossary_also": "также: {names}",
         "glossary_code": "в коде: {names}",
         "glossary_first": "впервые: [модуль {number}{section}]({target})",
+        "motto": "Каждое утверждение проверено кодом. На каждую тихую ошибку есть контракт.",
+        "lost": "Такой страницы нет",
+        "lost_about": "Возможно, в адресе опечатка или страница переехала.",
+        "lost_start": "К началу курса",
+        "lost_search": "Поиск по курсу",
     },
 }
 

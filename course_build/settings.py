@@ -12,7 +12,7 @@ from course_build.places import SETTINGS_FILE
 
 @dataclass(frozen=True)
 class Settings:
-    """Languages (the first is the source language) and where the repository lives.
+    """Languages (the first is the source language), where the repository and the site live.
 
     The last of the languages may be drafts: incomplete or stale there is nothing to mend.
     """
@@ -22,6 +22,7 @@ class Settings:
     branch: str
     drafts: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
 
     @property
     def complete(self) -> tuple[str, ...]:
@@ -69,8 +70,18 @@ def parse_settings(text: str) -> Settings:
             f"[tool.course] branch must be the name of a branch, got {branch!r}",
             'write branch = "main"',
         )
-    titles = _titles(table.get("title", {}))
-    return Settings((*languages, *drafts), repository, branch, tuple(drafts), titles)
+    titles, site = _titles(table.get("title", {})), _site(table.get("site", ""))
+    return Settings((*languages, *drafts), repository, branch, tuple(drafts), titles, site)
+
+
+def _site(address: object) -> str:
+    """The address that the pages' folder has on the web, with a slash at its end; or none."""
+    if isinstance(address, str) and re.fullmatch(r"(https?://[^\s/?#]+(/[^\s?#]*)?)?", address):
+        return f"{address.rstrip('/')}/" if address else ""
+    raise _error(
+        f'[tool.course] site must be the address of the pages or "", got {address!r}',
+        'write "https://example.org/course/", or "" to leave out all that needs an address',
+    )
 
 
 def _titles(table: object) -> dict[str, str]:

@@ -11,7 +11,7 @@ from course_build.site.html_pages import with_languages, without_tex
 from course_build.site.minutes import minutes
 from course_build.site.pages import Links
 from course_build.site.sources import all_pages
-from course_build.site.switch import entrance, named_languages
+from course_build.site.switch import named_languages
 
 SETTINGS = Settings(("en", "ru"), "", "main", titles={"en": "A <course>", "ru": "Курс"})
 STEM = "module_03_idea"
@@ -196,13 +196,6 @@ def test_a_link_to_another_language_says_which_and_a_title_shows_no_tex():
 def test_a_language_is_named_in_itself_or_by_its_code():
     names = {each["code"]: each["name"] for each in named_languages(["en", "ru", "de", "qq"])}
     assert names == {"en": "English", "ru": "Русский", "de": "Deutsch", "qq": "Qq"}
-
-
-def test_the_entrance_leads_to_every_language():
-    html = entrance(named_languages(SETTINGS.languages), SETTINGS).decode()
-    assert '<html lang="en">' in html
-    assert '<a href="en/index.html" lang="en" hreflang="en">A &lt;course&gt; (English)</a>' in html
-    assert '<a href="ru/index.html" lang="ru" hreflang="ru">Курс (Русский)</a>' in html
 
 
 def test_a_language_without_a_title_has_the_sources():

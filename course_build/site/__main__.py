@@ -10,7 +10,7 @@ import argparse
 import multiprocessing
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,10 +19,12 @@ from course_build.executed import fresh_copies
 from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, parse_settings
-from course_build.site.sections import folder_of
-from course_build.site.sources import Pages, all_pages
+from course_build.site.pages import PICTURE, PICTURES
+from course_build.site.root_files import root_files
+from course_build.site.sections import folder_of, plain
+from course_build.site.sources import Pages, all_pages, cut
 from course_build.site.sphinx_build import HERE, Site, build
-from course_build.site.switch import entrance, named_languages
+from course_build.site.switch import named_languages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK, PAGES = "build/pages", "build/site"
@@ -43,6 +45,12 @@ def texts_of(root: Path, languages: Sequence[str]) -> dict[str, dict[str, str]]:
         }
         for language in languages
     }
+
+
+def pictures_of(root: Path, language: str, texts: Iterable[str]) -> dict[str, bytes]:
+    """The figures that a language's pages of prose show, {name: content}."""
+    names = {match["name"] for text in texts for match in PICTURE.finditer(text)}
+    return {f"{PICTURES}/{n}": (root / "figures" / language / n).read_bytes() for n in names}
 
 
 def in_folders(pages: Mapping[str, Pages]) -> dict[str, bytes]:
@@ -72,7 +80,10 @@ def build_site(root: Path) -> int:
     """Write the sources of the pages, build every language, and return the worst exit code."""
     settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
     copies = fresh_copies(root, settings.languages)
-    pages = all_pages(copies, texts_of(root, settings.languages), settings)
+    texts = texts_of(root, settings.languages)
+    pages = all_pages(copies, texts, settings)
+    for language, made in pages.items():
+        made.sources |= pictures_of(root, language, texts[language].values())
     sources = in_folders(pages)
     folders = sorted({path.rsplit("/", 1)[0] for path in sources})
     for stray in map(root.joinpath, orphans(root, folders, sources)):
@@ -86,6 +97,7 @@ def build_site(root: Path) -> int:
             settings.title(language),
             root / WORK / language,
             languages,
+            settings.site,
             pages[language].told,
         )
         for language in settings.languages
@@ -94,8 +106,19 @@ def build_site(root: Path) -> int:
         codes = list(pool.map(build, sites))
     if not any(codes):
         publish(sites, root)
-        write_files(root, {f"{PAGES}/index.html": entrance(languages, settings)})
+        titles = {
+            language: {folder_of(stem): plain(cuts[0].title) for stem, cuts in cut(each).items()}
+            for language, each in copies.items()
+        }
+        names = page_names(root / PAGES / settings.languages[0])
+        write_files(root / PAGES, root_files(settings, languages, names, titles))
     return max(codes)
+
+
+def page_names(folder: Path) -> list[str]:
+    """The pages of one language without their ending, as module_03/masks."""
+    found = [page.relative_to(folder) for page in folder.rglob("*.html")]
+    return [page.with_suffix("").as_posix() for page in found]
 
 
 def publish(sites: Sequence[Site], root: Path) -> None:

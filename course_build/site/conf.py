@@ -6,6 +6,7 @@ from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput
 
 from course_build.site.doctree import PlacesByKey, PlainLongCode
 from course_build.site.html_pages import finish_page
+from course_build.site.meta import tell_head
 
 extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_copybutton"]
 root_doc = "index"
@@ -24,7 +25,7 @@ html_theme_options = {"top_of_page_buttons": []}
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 templates_path = ["templates"]
-html_css_files = ["course.css"]
+html_css_files = [("print.css", {"media": "print"}), "course.css"]
 html_js_files = ["course.js", "languages.js"]
 copybutton_selector = ".cell_input div.highlight pre"
 html_copy_source = False
@@ -58,5 +59,6 @@ def visit_fold(self, node):
 def setup(app):
     app.add_transform(PlacesByKey)
     app.add_transform(PlainLongCode)
+    app.connect("html-page-context", tell_head)
     app.connect("html-page-context", finish_page)
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_HideCellInput))

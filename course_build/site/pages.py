@@ -17,6 +17,8 @@ ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
 LINK = re.compile(r"\]\(((?:\.\./\w+/)?)([\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>\n\n(?=#)')
 TWINS = re.compile(r"\n[^\n]*\]\(\.\./\w+/[\w-]+\.md\)[^\n]*\n")
+PICTURE = re.compile(r"(?<=\]\()\.\./\.\./figures/\w+/(?P<name>[\w.-]+\.svg)")
+PICTURES = "pictures"  # of pages of prose: Sphinx puts them in their place
 FOLD_TITLE = re.compile(r"#@title (.*)\n")
 
 
@@ -86,7 +88,8 @@ def toctree(pages: Sequence[str], hidden: bool = True) -> str:
 
 def page_text(text: str, links: Links) -> str:
     """A page of prose as MyST: its anchors become targets, its links lead to pages."""
-    return links.lead(ANCHOR.sub(r"(\1)=\n", TWINS.sub("", text, count=1)))
+    text = PICTURE.sub(rf"{PICTURES}/\g<name>", TWINS.sub("", text, count=1))
+    return links.lead(ANCHOR.sub(r"(\1)=\n", text))
 
 
 def _prose(key: str, source: str) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def _pages(
         head = links(stem, list(sections), language, settings, has_glossary)
         made.sources |= module_sources(named[stem], stem, pages, head, cells)
         made.told |= _told(stem, language, pages, settings, times)
+    cells[WELCOME] = {"": INDEX}
     written = {name: page_text(text, Links(name, cells)) for name, text in texts.items()}
     welcome = written.pop(WELCOME, "")
     made.sources |= {f"{name}.md": text.encode() for name, text in written.items()}

@@ -19,6 +19,7 @@ class Site:
     title: str
     work: Path  # of Sphinx: the sources of the pages, what it remembers, what it writes
     languages: Sequence[Mapping[str, str]]  # code and name, for the switch
+    address: str  # of the folder of all languages on the web; "" where it has none
     told: Mapping[str, Mapping[str, Any]]  # what the templates say of a page, by its name
 
     @property
@@ -37,7 +38,8 @@ def settings_of(site: Site) -> dict[str, Any]:
         "language": site.language,
         "project": site.title,
         "html_title": site.title,
-        "html_context": {"languages": site.languages, "told": site.told},
+        "html_baseurl": f"{site.address}{site.language}/" if site.address else "",
+        "html_context": {"languages": site.languages, "site": site.address, "told": site.told},
         "html_static_path": ["static", *([str(assets)] if assets.is_dir() else [])],
         "locale_dirs": [str(site.work / "locale")],
     }
