@@ -22,6 +22,7 @@ RAN = """(() => {
         && ![null, wanted.count].includes(cell.model.executionCount);
 })()"""
 COUNT = "panel.content.widgets.find(cell => cell.model.id === wanted).model.executionCount"
+SOURCE = "panel.content.widgets.find(cell => cell.model.id === wanted).model.sharedModel.source"
 LOOK = """(() => {
     const seen = node => !!node && node.getBoundingClientRect().height > 0;
     return panel.content.widgets.map(({ node, model }) => ({
@@ -98,6 +99,49 @@ class OpenNotebook:
     def cell(self, key: str):
         """The cell of this id, in the page."""
         return self.page.locator(f'.jp-Notebook [data-key="{key}"]')
+
+    def click_into(self, key: str) -> None:
+        """Put the cursor into the code of a cell."""
+        self.cell(key).locator(".cm-content").click()
+
+    def type_over(self, key: str, code: str, known: str = "") -> None:
+        """Type code in place of what a cell holds: key by key, known lines each at one go."""
+        self.click_into(key)
+        self.page.keyboard.press("Control+A")
+        for number, line in enumerate(code.rstrip("\n").split("\n")):
+            if number:
+                self.page.keyboard.press("Enter")
+                self.page.keyboard.press("Shift+Home")  # the indent that the editor chose
+            if line == "":
+                self.page.keyboard.press("Delete")
+            elif line in known.split("\n"):
+                self.page.keyboard.insert_text(line)
+            else:
+                self.page.keyboard.type(line)
+        assert self.ask(SOURCE, key) == code.rstrip("\n"), "the editor wrote something else"
+
+    def unfold(self, key: str) -> None:
+        """Open the hint or solution in a cell of prose by a click."""
+        self.cell(key).locator("summary").click()
+
+    def is_unfolded(self, key: str) -> bool:
+        """Is it open?"""
+        return self.cell(key).locator("details").evaluate("fold => fold.open")
+
+    def copy_code(self, key: str) -> None:
+        """Mark the code in a cell of prose and copy it."""
+        self.cell(key).locator("pre").evaluate("code => getSelection().selectAllChildren(code)")
+        self.page.keyboard.press("Control+C")
+
+    def paste_over(self, key: str) -> None:
+        """Paste in place of what a cell holds."""
+        self.click_into(key)
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.press("Control+V")
+
+    def source(self, key: str) -> str:
+        """What a cell holds."""
+        return self.ask(SOURCE, key)
 
     def run(self, key: str) -> str:
         """Run one cell by keyboard and wait for its end; return the words of its output."""
