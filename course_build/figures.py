@@ -14,8 +14,9 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from course_build.executed import (
@@ -29,6 +30,7 @@ from course_build.executed import (
 from course_build.files import write_files
 from course_build.findings import CourseError, Finding
 from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.views import VIEW, Frame, read_view
 
 ROOT = Path(__file__).resolve().parent.parent
 FEWEST_WORDS = 5  # of an alt text, besides those that stand in the figure anyway
@@ -80,7 +82,7 @@ def figures_in(path: str, content: bytes) -> list[Figure]:
         svg = joined(output["data"][SVG])
         measured = told.get("measured") is True
         figure = Figure(path, key, told.get("name") or "", told.get("alt") or "", svg, measured)
-        problems = problems_of(figure)
+        problems = problems_of(figure) + problems_of_view(figure, output["data"])
         if not problems and measured != (key in tagged):
             message = f"a cell is tagged {MEASURED!r} if and only if its figure is measured"
             mend = f'name the figure, or pass name=None and write tags=["{MEASURED}"]'
@@ -126,6 +128,19 @@ def problems_of(figure: Figure) -> list[Finding]:
         message = f"the figure {figure.name!r} has {size} bytes; at most {LARGEST} are allowed"
         found.append(figure.finding("figure-size", message, "draw fewer points or cells"))
     return found
+
+
+def problems_of_view(figure: Figure, data: Mapping[str, Any]) -> list[Finding]:
+    """Say what the pictures of a view lack; the first must be the figure."""
+    if VIEW not in data:
+        return []
+    view = read_view(data)
+    if view is None or view.frames[view.start] != Frame(figure.svg, figure.alt):
+        message = f"the view {figure.name!r} is not whole, or does not begin with its figure"
+        return [figure.finding("figure-view", message, "show it with show_view")]
+    pictures = [replace(figure, svg=f.svg, alt=f.alt) for f in view.frames.values()]
+    others = [picture for picture in pictures if picture != figure]
+    return [finding for picture in others for finding in problems_of(picture)]
 
 
 def own_words(alt: str, root: ElementTree.Element) -> list[str]:

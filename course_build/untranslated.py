@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 from course_build.code import parse_code
 from course_build.executed import joined, outputs
 from course_build.proofreading.languages import TABLES, script_of
+from course_build.views import VIEW, read_view
 
 SVG = "image/svg+xml"
 ALT = "alt text"
@@ -126,9 +127,13 @@ def shown_texts(notebook: Mapping[str, Any]) -> Iterator[Shown]:
     for key, output in outputs(notebook):
         if "text" in output:
             yield Shown(key, str(output.get("name")), joined(output["text"]))
-        for kind, content in output.get("data", {}).items():
-            for text in _texts(kind, joined(content)):
-                yield Shown(key, kind, text)
+        data = output.get("data", {})
+        for kind, content in data.items():
+            if kind != VIEW:
+                for text in _texts(kind, joined(content)):
+                    yield Shown(key, kind, text)
+        for text in _view_texts(data):
+            yield Shown(key, VIEW, text)
         for told in output.get("metadata", {}).values():
             if isinstance(told, Mapping) and told.get("alt"):
                 yield Shown(key, ALT, told["alt"])
@@ -144,6 +149,15 @@ def _texts(kind: str, content: str) -> Iterator[str]:
         yield "\n".join(reader.texts)
     elif kind.startswith("text/"):
         yield content
+
+
+def _view_texts(data: Mapping[str, Any]) -> Iterator[str]:
+    view = read_view(data)
+    if view:
+        yield from (text for control in view.controls for text in (control.label, *control.values))
+        for frame in view.frames.values():
+            yield frame.alt
+            yield from _texts(SVG, frame.svg)
 
 
 class _Reader(HTMLParser):

@@ -2,7 +2,8 @@
 
 A first line names the versions it was accepted with; then each output has a head, `== KEY: KIND`,
 and its text, indented. Of a cell tagged `measured` only the kinds are kept: its numbers are those
-of one run. Figures are kept by name: their drawings are in figures/.
+of one run. Figures are kept by name: their drawings are in figures/. Of a view the alt text of
+every picture is kept too, since only the first picture is there.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 from course_build.executed import MEASURED, is_measured, joined
 from course_build.run.normal import normalise
+from course_build.views import read_view
 
 NOTHING = "nothing"  # the kind of a cell that shows nothing where another edition shows something
 INDENT = "    "
@@ -57,7 +59,11 @@ def _read(output: Mapping[str, Any]) -> tuple[str, str]:
     data = output["data"]
     pictures = [kind for kind in data if kind.startswith("image/")]
     if pictures:
-        return f"figure {output['metadata'].get(pictures[0], {}).get('name') or '-'}", ""
+        name = output["metadata"].get(pictures[0], {}).get("name") or "-"
+        view = read_view(data)
+        if view is None:
+            return f"figure {name}", ""
+        return f"view {name}", "\n".join(f"{s}: {frame.alt}" for s, frame in view.frames.items())
     if joined(data.get("text/plain", "")).startswith("<IPython.core.display."):
         data = {k: v for k, v in data.items() if k != "text/plain"} or data  # says only that it is
     kind = "text/plain" if "text/plain" in data else min(data, default="text/plain")

@@ -15,6 +15,8 @@ import nh3
 from markdown_it import MarkdownIt
 
 from course_build.executed import joined
+from course_build.site.views import clean_view
+from course_build.views import VIEW
 
 SVG = "image/svg+xml"
 PICTURES = ("image/png", "image/jpeg", "image/gif")
@@ -77,6 +79,8 @@ def clean_output(output: Mapping[str, Any]) -> dict[str, Any] | None:
             content = clean(joined(output["data"][offered]))
             if content:
                 data, metadata = {shown: content}, _metadata(output, offered)
+                if offered == SVG and (view := clean_view(output["data"], clean_svg)):
+                    data[VIEW] = view
                 return {"output_type": "display_data", "data": data, "metadata": metadata}
     return None
 

@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 from course_build.executed import joined
 from course_build.site.clean import SVG, clean_output
 from course_build.site.sections import Section, plain, with_anchors
+from course_build.site.views import view_html
+from course_build.views import VIEW
 
 ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
 LINK = re.compile(r"\]\(((?:\.\./\w+/)?)([\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")
@@ -133,4 +135,7 @@ def _output(
     width, height = (html.escape(root.get(name, "")) for name in ("width", "height"))
     size = f'width="{width}" height="{height}" loading="lazy"'
     image = f'<div class="figure"><img src="{top}_static/{name}" {size} alt="{alt}"></div>'
+    if VIEW in output["data"]:
+        image, frames = view_html(output["data"][VIEW], image, name)
+        files |= {f"{ASSETS}/{frame}": content for frame, content in frames.items()}
     return {**output, "data": {"text/html": image}, "metadata": {}}

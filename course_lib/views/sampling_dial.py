@@ -141,7 +141,7 @@ def _told_sampling(
 ) -> str:
     off = words["off"]
     told = [
-        f"{label} {written_number(prob, 2)}"
+        f"{label} {'<' if prob < 0.005 else ''}{written_number(max(prob, 0.01), 2)}"
         for label, prob in zip(token_labels, probs, strict=True)
         if prob > 0
     ]
