@@ -27,9 +27,8 @@ _CERTIFICATE_TEXTS = {
     "clauses": {"en": "clauses", "ru": "пунктов"},
     "digest": {"en": "Digest (SHA-256): {digest}", "ru": "Отпечаток (SHA-256): {digest}"},
     "how": {
-        "en": "It is the digest of the line below, as UTF-8, without a line end. To recompute it:",
-        "ru": "Это отпечаток строки ниже в кодировке UTF-8, без перевода строки. Вычислить его "
-        "заново можно так:",
+        "en": "It is the digest of the text in line, as UTF-8. To recompute it, run:",
+        "ru": "Это отпечаток текста line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
     },
     "proves": {
         "en": "What it shows: list and digest belong together; neither was altered alone.",
@@ -100,17 +99,21 @@ def certificate_pages(
     head = [localized(_CERTIFICATE_TEXTS[entry]) for entry in names]
     said = [localized(_CERTIFICATE_TEXTS[entry]) for entry in ("how", "proves", "not")]
     digest = localized(_CERTIFICATE_TEXTS["digest"], digest=certificate_digest(facts))
-    line, command = certificate_line(facts), "hashlib.sha256(line.encode()).hexdigest()"
-    code = "".join(f"<pre>{html.escape(words)}</pre>" for words in (command, line))
+    recipe = (
+        "import hashlib",
+        f"line = {certificate_line(facts)!r}",
+        "print(hashlib.sha256(line.encode()).hexdigest())",
+    )
     page = practice_page(
         practice_paragraph(title, strong=True),
         practice_table(localized(_CERTIFICATE_TEXTS["passed"]), head, rows),
         practice_paragraph(digest),
-        practice_paragraph(said[0]) + code,
+        practice_paragraph(said[0]),
+        f'<pre style="white-space:pre-wrap">{html.escape(chr(10).join(recipe))}</pre>',
         *map(practice_paragraph, said[1:]),
     )
     shown = ["  ✓ " + " · ".join(row) for row in rows]
-    text = "\n".join([title, *shown, digest, said[0], "  " + command, "  " + line, *said[1:]])
+    text = "\n".join([title, *shown, digest, said[0], *recipe, *said[1:]])
     return page, text
 
 

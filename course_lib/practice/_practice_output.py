@@ -7,7 +7,16 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
+from course_lib.live import load_widgets
+from course_lib.practice._practice_texts import practice_words
+
 _PRACTICE_VIEW = "application/vnd.jupyter.widget-view+json"
+# A choice of `ipywidgets` has one line of fixed height: a long one would lie over the next.
+_PRACTICE_STYLE = (
+    "<style>.course-choices .widget-radio-box label {display: flex; flex-flow: row-reverse; "
+    "justify-content: flex-end; align-items: flex-start; height: auto; line-height: 1.4; "
+    "white-space: normal; margin-bottom: .3em}</style>"
+)
 
 
 def practice_show(page: str, text: str, controls: Any = None) -> None:
@@ -69,3 +78,27 @@ def practice_bar(label: str, done: int, count: int) -> str:
 def practice_lines(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows of a table as lines of text under a title; nothing when there are none."""
     return [title, *("  " + " · ".join(row) for row in rows)] if rows else []
+
+
+def practice_title(text: str) -> Any:
+    """A question in bold above its controls, and the look of these."""
+    return load_widgets().HTML(practice_paragraph(text, strong=True) + _PRACTICE_STYLE)
+
+
+def practice_status(text: str) -> str:
+    """What a click brought about, as HTML that a screen reader announces."""
+    return f'<p role="status">{html.escape(text)}</p>'
+
+
+def practice_choices(options: Sequence[tuple[str, Any]], value: Any) -> Any:
+    """Radio buttons, each with its words, under a label; none is chosen when value is None."""
+    widgets = load_widgets()
+    radio = widgets.RadioButtons(
+        options=options,
+        value=value,
+        description=practice_words("your_choice"),
+        style={"description_width": "initial"},
+        layout=widgets.Layout(width="auto"),
+    )
+    radio.add_class("course-choices")
+    return radio

@@ -99,18 +99,18 @@ _PRACTICE_TEXTS = {
     "your_number": {"en": "Your number", "ru": "Ваше число"},
     "your_choice": {"en": "Your choice", "ru": "Ваш выбор"},
     "compare_held": {
-        "en": "✓ You predicted {guess}, and the result is {actual}: as predicted.",
-        "ru": "✓ Вы предсказали: {guess}. Получилось: {actual}. Так и вышло.",
+        "en": "✓ As predicted. Predicted: {guess}; result: {actual}.",
+        "ru": "✓ Как предсказано. Предсказано: {guess}; получилось: {actual}.",
     },
     "compare_surprise": {
-        "en": "✗ You predicted {guess}, but the result is {actual}. A surprise teaches more "
-        "than a hit: find out why before you read on.",
-        "ru": "✗ Вы предсказали: {guess}. Получилось: {actual}. Неожиданность учит большему, чем "
-        "удача: разберитесь в её причине, прежде чем читать дальше.",
+        "en": "✗ A surprise. Predicted: {guess}; result: {actual}. It teaches more than a hit: "
+        "find out why before you read on.",
+        "ru": "✗ Неожиданность. Предсказано: {guess}; получилось: {actual}. Она учит большему, "
+        "чем удача: разберитесь в её причине, прежде чем читать дальше.",
     },
     "compare_within": {
-        "en": "Off by {off}; up to {within} counts as right.",
-        "ru": "Отклонение — {off}; верным считаем до {within}.",
+        "en": "Off by {off}%; up to {within}% counts as right.",
+        "ru": "Отклонение — {off} %; верным считаем до {within} %.",
     },
     "compare_nothing": {
         "en": "○ The result is {actual}. You recorded no prediction, which stops nothing; but who "

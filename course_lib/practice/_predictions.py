@@ -3,11 +3,18 @@
 import html
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from course_lib.live import is_live, load_widgets
-from course_lib.practice._practice_output import practice_page, practice_paragraph, practice_show
+from course_lib.practice._practice_output import (
+    practice_choices,
+    practice_page,
+    practice_paragraph,
+    practice_show,
+    practice_status,
+    practice_title,
+)
 from course_lib.practice._practice_texts import practice_words
 from course_lib.practice._progress_file import ProgressFile
 
@@ -125,7 +132,7 @@ def _prediction_holds(guess: Any, actual: Any, within: float) -> bool:
 
 def _prediction_distance(guess: float, actual: float, within: float) -> str:
     off = abs(guess - actual) / abs(actual)
-    return practice_words("compare_within", off=f"{off:.0%}", within=f"{within:.0%}")
+    return practice_words("compare_within", off=f"{100 * off:.3g}", within=f"{100 * within:.3g}")
 
 
 def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:
@@ -158,31 +165,30 @@ def _prediction_controls(predictions: Predictions, name: str) -> Any:
     told = widgets.HTML()
 
     def record(value: Any) -> None:
-        told.value = f'<p role="status">{html.escape(predictions.record(name, value))}</p>'
+        told.value = practice_status(predictions.record(name, value))
 
-    title = practice_paragraph(f"{practice_words('predict')}: {question}", strong=True)
     if choices:
-        radio = widgets.RadioButtons(
-            options=[(words, word) for word, words in choices.items()],
-            value=guess if guess in choices else None,
-            description=practice_words("your_choice"),
-            style={"description_width": "initial"},
-            layout=widgets.Layout(width="auto"),
-        )
-        radio.observe(lambda change: record(change["new"]), names="value")
-        parts = [radio]
+        options = [(words, word) for word, words in choices.items()]
+        control = practice_choices(options, guess if guess in choices else None)
+        control.observe(lambda change: record(change["new"]), names="value")
     else:
-        known = isinstance(guess, int | float)
-        number = widgets.FloatText(
-            value=guess if known else 0,
-            description=practice_words("your_number"),
-            style={"description_width": "initial"},
-        )
-        button = widgets.Button(
-            description=practice_words("record"), layout=widgets.Layout(width="auto")
-        )
-        button.on_click(lambda _: record(number.value))
-        parts = [widgets.HBox([number, button])]
+        control = _number_control(guess if isinstance(guess, int | float) else 0, record)
     if guess is not None:
         record(guess)
-    return widgets.VBox([widgets.HTML(title), *parts, told])
+    title = practice_title(f"{practice_words('predict')}: {question}")
+    return widgets.VBox([title, control, told])
+
+
+def _number_control(value: float, record: Callable[[float], None]) -> Any:
+    """A field for a number and a button that records it."""
+    widgets = load_widgets()
+    number = widgets.FloatText(
+        value=value,
+        description=practice_words("your_number"),
+        style={"description_width": "initial"},
+    )
+    button = widgets.Button(
+        description=practice_words("record"), layout=widgets.Layout(width="auto")
+    )
+    button.on_click(lambda _: record(number.value))
+    return widgets.HBox([number, button])

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.live import is_live, load_widgets
-from course_lib.practice._practice_output import practice_page, practice_paragraph, practice_show
+from course_lib.practice._practice_output import (
+    practice_choices,
+    practice_page,
+    practice_paragraph,
+    practice_show,
+    practice_status,
+    practice_title,
+)
 from course_lib.practice._practice_texts import practice_words
 from course_lib.practice.progress import Progress
 
@@ -92,18 +99,11 @@ def _question_controls(progress: Progress, name: str) -> Any:
     told = widgets.HTML()
 
     def choose(choice: int) -> None:
-        words = _explain_answer(progress, name, choice)
-        told.value = f'<p role="status">{html.escape(words)}</p>'
+        told.value = practice_status(_explain_answer(progress, name, choice))
 
-    radio = widgets.RadioButtons(
-        options=[(words, number) for number, words in enumerate(choices, 1)],
-        value=_given_answer(progress, name),
-        description=practice_words("your_choice"),
-        style={"description_width": "initial"},
-        layout=widgets.Layout(width="auto"),
-    )
+    options = [(words, number) for number, words in enumerate(choices, 1)]
+    radio = practice_choices(options, _given_answer(progress, name))
     if radio.value is not None:
         choose(radio.value)
     radio.observe(lambda change: choose(change["new"]), names="value")
-    title = practice_paragraph(f"{practice_words('ask')}. {question}", strong=True)
-    return widgets.VBox([widgets.HTML(title), radio, told])
+    return widgets.VBox([practice_title(f"{practice_words('ask')}. {question}"), radio, told])

@@ -106,6 +106,8 @@ def test_radio_buttons_show_all_choices_in_order_under_a_label(progress, clicked
     assert radio.description == "Your choice"
     assert radio.style.description_width == "initial"
     assert not radio.disabled
+    assert "course-choices" in radio._dom_classes
+    assert "<style>.course-choices " in found[1].value
     assert "Along which axis?" in found[1].value
 
 
@@ -139,7 +141,9 @@ def test_a_choice_is_recorded_when_it_is_made(progress, clicked, folder, capsys)
         "row": {"guess": "yes", "seen": False, "late": False}
     }
     progress.compare("row", "yes")
-    assert capsys.readouterr().out.startswith("✓ You predicted yes, it is <safe>, and")
+    assert capsys.readouterr().out.startswith(
+        "✓ As predicted. Predicted: yes, it is <safe>; result"
+    )
 
 
 def test_a_number_is_recorded_when_the_button_is_pressed(progress, clicked, folder):

@@ -164,10 +164,12 @@ def test_a_choice_is_recorded_and_compared_in_its_words(progress, folder, capsys
     progress.compare("row", "no")
     out = capsys.readouterr().out
     assert out.startswith(
-        "✗ You predicted yes, it is not masked, but the result is no, nan spreads."
+        "✗ A surprise. Predicted: yes, it is not masked; result: no, nan spreads. It teaches"
     )
     progress.compare("row", "yes")
-    assert capsys.readouterr().out.startswith("✓ You predicted yes, it is not masked, and")
+    assert capsys.readouterr().out.startswith(
+        "✓ As predicted. Predicted: yes, it is not masked; result: yes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_a_number_holds_within_its_share_of_the_result(
 def test_the_distance_of_a_number_is_said(progress, capsys):
     progress.predict("params", "How many?", guess=12_000)
     progress.compare("params", 12_345, within=0.1)
-    assert "Off by 3%; up to 10% counts as right." in capsys.readouterr().out
+    assert "Off by 2.79%; up to 10% counts as right." in capsys.readouterr().out
 
 
 def test_without_a_prediction_the_result_is_told_all_the_same(progress, capsys):
