@@ -995,6 +995,109 @@ r"""
 Потери конечны, а градиент — `nan`: мёртвая строка отравляет всё, с чем у неё общие параметры ([pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), не закрыто с 2020 года). Поэтому у нашей функции будет *правило* для полностью закрытых строк: по умолчанию — ошибка, а по явной просьбе — точные нули.
 """
 
+# %% [markdown] lang="en" key="mask-view-ask"
+r"""
+### See it move: paint a mask
+
+`view_mask_painter` shows a mask and the weights that it leaves our three tokens. In a running notebook, press a cell to open or to hide it; on a page, choose one of the masks. Start from the causal one and open a single cell more, so that the sun may read the eclipse. How many rows of weights will change?
+"""
+
+# %% [markdown] lang="ru" key="mask-view-ask" en="0d3dc5b2"
+r"""
+### Посмотрите в движении: нарисуйте маску
+
+`view_mask_painter` показывает маску и веса, которые она оставляет нашим трём токенам. В работающем блокноте нажмите клетку, чтобы открыть её или закрыть; на странице выберите одну из готовых масок. Начните с причинной и откройте ещё одну клетку: пусть солнце читает затмение. Сколько строк весов изменится?
+"""
+
+# %% key="mask-view-code" role="folded"
+from course_lib.views.mask_painter import view_mask_painter
+
+# %% lang="en" key="mask-view-words" role="folded"
+mask_words = {
+    "mask": "Mask",
+    "own_mask": "painted by you",
+    "paint": "Press a cell to open it (1) or to hide it (0)",
+    "mask_title": "who may read whom",
+    "weights_title": "attention weights",
+    "x_label": "key",
+    "y_label": "query",
+    "open": "1: may read",
+    "hidden": "0: hidden",
+    "empty": "empty row: nothing to read",
+    "alt": "Two grids, the mask called {mask} and the weights it leaves. {rows}",
+    "row": "{query} reads {reads}",
+    "empty_row": "{query} may read nothing: weights {weight}",
+}
+
+# %% lang="ru" key="mask-view-words" en="91da7c2d" role="folded"
+mask_words = {
+    "mask": "Маска",
+    "own_mask": "нарисована вами",
+    "paint": "Нажмите клетку, чтобы открыть её (1) или закрыть (0)",
+    "mask_title": "кто кого читает",
+    "weights_title": "веса внимания",
+    "x_label": "ключ",
+    "y_label": "запрос",
+    "open": "1: можно читать",
+    "hidden": "0: закрыто",
+    "empty": "пустая строка: читать нечего",
+    "alt": "Две сетки: маска «{mask}» и веса, которые она оставляет. {rows}",
+    "row": "{query} читает: {reads}",
+    "empty_row": "{query}: читать нечего, веса {weight}",
+}
+
+# %% lang="en" key="mask-view"
+def weigh(allowed: list[list[bool]]) -> Tensor:
+    scores = q @ k.T / math.sqrt(2)
+    return torch.softmax(scores.masked_fill(~torch.tensor(allowed), -math.inf), dim=-1)
+
+
+everything, past = torch.ones(3, 3, dtype=torch.bool), causal_allowed(3, 3)
+presets = {
+    "causal": past,
+    "no mask": everything,
+    "padding on the right": everything & torch.tensor([True, True, False]),
+    "causal, padding on the left": past & torch.tensor([False, True, True]),
+    "each reads itself": torch.eye(3, dtype=torch.bool),
+}
+view_mask_painter(
+    weigh,
+    {name: preset.tolist() for name, preset in presets.items()},
+    token_labels=("sun", "moon", "eclipse"),
+    words=mask_words,
+)
+
+# %% lang="ru" key="mask-view" en="b96fdd9c"
+def weigh(allowed: list[list[bool]]) -> Tensor:
+    scores = q @ k.T / math.sqrt(2)
+    return torch.softmax(scores.masked_fill(~torch.tensor(allowed), -math.inf), dim=-1)
+
+
+everything, past = torch.ones(3, 3, dtype=torch.bool), causal_allowed(3, 3)
+presets = {
+    "причинная": past,
+    "без маски": everything,
+    "дополнение справа": everything & torch.tensor([True, True, False]),
+    "причинная, дополнение слева": past & torch.tensor([False, True, True]),
+    "каждый читает себя": torch.eye(3, dtype=torch.bool),
+}
+view_mask_painter(
+    weigh,
+    {name: preset.tolist() for name, preset in presets.items()},
+    token_labels=("солнце", "луна", "затмение"),
+    words=mask_words,
+)
+
+# %% [markdown] lang="en" key="mask-view-say"
+r"""
+One: every query shares out its own unit and knows nothing of the others. Now compare "no mask" with padding on the right: the eclipse's column empties, and its shares go to the other two in every row. With padding on the left the sun has nothing to read, and its weights are `nan`, as in the cell before: that row still waits for its policy.
+"""
+
+# %% [markdown] lang="ru" key="mask-view-say" en="b0ed9f20"
+r"""
+Одна: каждый запрос делит свою единицу сам и о чужих ничего не знает. Теперь сравните «без маски» и «дополнение справа»: столбец затмения опустел, и в каждой строке его доля досталась двум остальным. При дополнении слева солнцу читать нечего, и веса у него — `nan`, как и в ячейке перед рисунком: эта строка ещё ждёт своего правила.
+"""
+
 # %% [markdown] lang="en" key="sdpa-ask"
 r"""
 ## 4. Scaled dot-product attention, safely
@@ -1164,8 +1267,8 @@ cut = healthy.weights.detach() @ v.clone().requires_grad_()
 (gradient,) = torch.autograd.grad(healthy.output.square().sum(), question)
 print(f"{torch.equal(cut, healthy.output)=} {cut_gradient=}", gradient, sep="\n")
 assert cut_gradient is None and gradient.abs().max() > 0.1
-outcome = "same" if cut_gradient is gradient else "less"
-progress.compare("detach", "nothing" if cut_gradient is None else outcome)
+reached = 0.0 if cut_gradient is None else (cut_gradient.norm() / gradient.norm()).item()
+progress.compare("detach", "nothing" if reached == 0 else "same" if reached == 1 else "less")
 
 # %% [markdown] lang="en" key="detach-say"
 r"""
@@ -1654,6 +1757,79 @@ Turned by one matrix, position 0 lands exactly on position 7; for every other st
 # %% [markdown] lang="ru" key="rotation-say" en="c15e7658"
 r"""
 Повёрнутая этой матрицей, позиция 0 попадает точно на позицию 7; то же для всех остальных начал разом проверяет предпоследняя строка. Последняя добавляет, что длина каждой пары равна 1: стрелка поворачивается, но не растёт.
+"""
+
+# %% [markdown] lang="en" key="position-view-ask"
+r"""
+### See it move: one position among the others
+
+`view_position_dial` stands at one position and takes the dot product of its vector with every other: how alike do the two places look to attention? Move the position first, then the base. Does the lower curve change its shape, or only its place?
+"""
+
+# %% [markdown] lang="ru" key="position-view-ask" en="e3138a19"
+r"""
+### Посмотрите в движении: одна позиция среди других
+
+`view_position_dial` становится на одну позицию и умножает её вектор скалярно на вектор каждой другой: насколько похожи два места с точки зрения внимания? Двигайте сначала позицию, потом основание. Меняется ли форма нижней кривой или только её место?
+"""
+
+# %% key="position-view-code" role="folded"
+from course_lib.views.position_dial import view_position_dial
+
+# %% lang="en" key="position-view-words" role="folded"
+position_words = {
+    "position": "Position",
+    "base": "Base",
+    "waves_title": "the sines at position {position}",
+    "dot_title": "dot product with position {position}",
+    "x_label": "position",
+    "wave_label": "value",
+    "dot_label": "dot product",
+    "pair": "pair {pair}",
+    "here": "this position",
+    "alt": "Waves, and below them a peak at position {position}, base {base}. Dot product: "
+    "{own} with itself, {near} at distance 1, {far} at distance {distance}.",
+}
+
+# %% lang="ru" key="position-view-words" en="04c0fdf4" role="folded"
+position_words = {
+    "position": "Позиция",
+    "base": "Основание",
+    "waves_title": "синусы в позиции {position}",
+    "dot_title": "скалярное произведение с позицией {position}",
+    "x_label": "позиция",
+    "wave_label": "значение",
+    "dot_label": "произведение",
+    "pair": "пара {pair}",
+    "here": "эта позиция",
+    "alt": "Волны, а под ними пик в позиции {position}, основание {base}. Скалярное произведение: "
+    "{own} с собой, {near} на расстоянии 1, {far} на расстоянии {distance}.",
+}
+
+# %% key="position-view"
+def table_for(base: float) -> Tensor:
+    return sinusoidal_encoding(64, 16, base=base)
+
+
+view_position_dial(
+    table_for,
+    positions=(0, 16, 32, 63),
+    bases=(10_000, 100, 10),
+    words=position_words,
+)
+for base in (10_000, 10):
+    print(f"{base=} {(table_for(base)[0] @ table_for(base)[4]).item():.1f}")
+dots = table_for(10_000) @ table_for(10_000).T
+assert torch.allclose(dots[:-5, :-5], dots[5:, 5:], rtol=0, atol=1e-12)
+
+# %% [markdown] lang="en" key="position-view-say"
+r"""
+Only its place: all pairs turn by the same angles wherever you stand, so the product depends on the distance alone, as the last line asserts. A small base makes every hand quick, and the peak narrow: at distance 4 the product is 0.1 with base 10, and still 5.6 with base 10,000, where the slow hands have hardly moved.
+"""
+
+# %% [markdown] lang="ru" key="position-view-say" en="87433d93"
+r"""
+Только место: где бы вы ни стояли, все пары поворачиваются на одни и те же углы, поэтому произведение зависит лишь от расстояния; последняя строка это проверяет. При малом основании спешат все стрелки, и пик узок: на расстоянии 4 произведение при основании 10 равно 0,1, а при 10 000 — ещё 5,6: медленные стрелки едва сдвинулись.
 """
 
 # %% [markdown] lang="en" key="precision-ask"
@@ -3162,6 +3338,87 @@ r"""
 Когда включены оба фильтра, top-p смотрит на *уцелевших* после top-k: среди трёх токенов на первые два приходится 0,91, и теперь третий выбывает. При равенстве остаются меньшие номера, а $p = 1$ не отсеивает ничего — ячейка проверяет и это.
 """
 
+# %% [markdown] lang="en" key="sampling-view-ask"
+r"""
+### See it move: three knobs
+
+`view_sampling_dial` puts all three knobs on the same logits. Before you touch them: can temperature alone ever remove a token? And with top-p at 0.9, what does a higher temperature do to the number of tokens left?
+"""
+
+# %% [markdown] lang="ru" key="sampling-view-ask" en="d7887908"
+r"""
+### Посмотрите в движении: три регулятора
+
+В `view_sampling_dial` к тем же логитам подключены все три регулятора. Прежде чем их трогать: может ли температура сама убрать хоть один токен? А если top-p равен 0,9, что сделает более высокая температура с числом оставшихся токенов?
+"""
+
+# %% key="sampling-view-code" role="folded"
+from course_lib.views.sampling_dial import view_sampling_dial
+
+# %% lang="en" key="sampling-view-words" role="folded"
+dial_words = {
+    "temperature": "Temperature",
+    "top_k": "Top-k",
+    "top_p": "Top-p",
+    "off": "off",
+    "title": "{kept} of {total} tokens can still come",
+    "x_label": "probability",
+    "before": "temperature 1, no filter",
+    "after": "with these settings",
+    "removed": "removed",
+    "alt": "Bars at temperature {temperature}, top-k {top_k}, top-p {top_p}. "
+    "Still possible: {kept} of {total}. {probs}",
+}
+
+# %% lang="ru" key="sampling-view-words" en="3f265175" role="folded"
+dial_words = {
+    "temperature": "Температура",
+    "top_k": "Top-k",
+    "top_p": "Top-p",
+    "off": "выключено",
+    "title": "могут выпасть токены: {kept} из {total}",
+    "x_label": "вероятность",
+    "before": "температура 1, без фильтров",
+    "after": "с этими настройками",
+    "removed": "убрано",
+    "alt": "Столбцы при температуре {temperature}, top-k {top_k}, top-p {top_p}. "
+    "Могут выпасть: {kept} из {total}. {probs}",
+}
+
+# %% lang="en" key="sampling-view"
+def turned(temperature: float, top_k: int | None, top_p: float | None) -> list[float]:
+    return token_distribution(scenario["logits"], temperature, top_k, top_p)
+
+
+view_sampling_dial(
+    turned, token_labels=("token 0", "token 1", "token 2", "token 3"), words=dial_words
+)
+left = [4 - turned(t, None, 0.9).count(0.0) for t in (0.5, 1.0, 2.0)]
+print(left, min(turned(0.1, None, None)) > 0)
+assert left == [2, 3, 4]
+
+# %% lang="ru" key="sampling-view" en="c3492697"
+def turned(temperature: float, top_k: int | None, top_p: float | None) -> list[float]:
+    return token_distribution(scenario["logits"], temperature, top_k, top_p)
+
+
+view_sampling_dial(
+    turned, token_labels=("токен 0", "токен 1", "токен 2", "токен 3"), words=dial_words
+)
+left = [4 - turned(t, None, 0.9).count(0.0) for t in (0.5, 1.0, 2.0)]
+print(left, min(turned(0.1, None, None)) > 0)
+assert left == [2, 3, 4]
+
+# %% [markdown] lang="en" key="sampling-view-say"
+r"""
+Temperature alone removes nobody: even at 0.1 the last token keeps a crumb. But it moves the boundary of top-p: at temperatures 0.5, 1 and 2 the same $p = 0.9$ keeps 2, 3 and 4 tokens. Top-k is blind to it, since dividing by a positive number keeps the order.
+"""
+
+# %% [markdown] lang="ru" key="sampling-view-say" en="37e44ecc"
+r"""
+Сама по себе температура не убирает никого: даже при 0,1 последнему токену остаётся крошка. Зато она двигает границу top-p: при температурах 0,5, 1 и 2 одно и то же $p = 0{,}9$ оставляет 2, 3 и 4 токена. Top-k её не замечает: деление на положительное число порядка не меняет.
+"""
+
 # %% [markdown] lang="en" key="draws-ask"
 r"""
 Do real draws follow the numbers? Take 20,000 and compare frequencies with probabilities; a removed token must never appear.
@@ -3458,6 +3715,723 @@ r"""
 r"""
 **Введённые термины:** токен, внимание, самовнимание, запрос, ключ, значение, оценки, веса, маска, причинная маска, дополнение (паддинг), пакет (батч), полностью закрытая строка, контракт, пункт контракта, тихая ошибка, эмбеддинг, позиционное кодирование, голова, многоголовое внимание, перекрёстное внимание, нормализация слоя, полносвязная сеть блока, остаточный поток, нормализация до подслоя (pre-norm), кодировщик, декодировщик, логиты, отрицательное логарифмическое правдоподобие, нат, перплексия, связывание весов, обучение с подсказкой истинного префикса, жадное декодирование, сэмплирование, температура, top-k, top-p.
 """
+
+# %% [markdown] lang="en" key="quiz-ask"
+r"""
+## 13. Ten questions
+
+Each wrong answer here is a bug that somebody shipped, or a belief that leads to one. Choose, and read the explanations of the other choices too: they are half of the lesson. Where there are no buttons, open a choice by clicking on it, or call `answer`, for example `answer(progress, "softmax-axis", 2)` for the second choice.
+"""
+
+# %% [markdown] lang="ru" key="quiz-ask" en="3f6e5dc9"
+r"""
+## 13. Десять вопросов
+
+Каждый неверный ответ здесь — ошибка, которую кто-то однажды выпустил в мир, или заблуждение, которое к ней ведёт. Выбирайте, но прочтите пояснения и к остальным ответам: в них половина урока. Если кнопок нет, раскройте ответ щелчком или вызовите `answer`; второй ответ, например, — это `answer(progress, "softmax-axis", 2)`.
+"""
+
+# %% key="quiz-code" role="folded"
+from course_lib.practice.quiz import answer, ask
+
+# %% lang="en" key="quiz-softmax-axis" role="quiz"
+ask(
+    progress,
+    "softmax-axis",
+    "Attention scores have the shape [B, H, T_q, T_k]. Which axis does the softmax run "
+    "along?",
+    {
+        "T_q, the queries": (
+            False,
+            "Then the columns sum to 1: in section 1 the eclipse spent 1.31 units of "
+            "attention and each of the others 0.85. The shapes fit just as well.",
+        ),
+        "T_q and T_k together": (
+            False,
+            "Then a whole table shares one unit. In our example the three rows would get "
+            "0.28, 0.28 and 0.45 of it.",
+        ),
+        "T_k, the keys": (
+            True,
+            "Every query spends exactly one unit of attention, so every row sums to 1.",
+        ),
+        "H, the heads": (
+            False,
+            "Then heads would compete with each other. They are independent: in section 6 "
+            "three heads computed one by one gave the same output.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-softmax-axis" en="27fb5c93" role="quiz"
+ask(
+    progress,
+    "softmax-axis",
+    "Оценки внимания имеют форму [B, H, T_q, T_k]. Вдоль какой оси берётся softmax?",
+    {
+        "T_q, запросы": (
+            False,
+            "Тогда суммы столбцов равны 1: в разделе 1 затмение потратило 1,31 единицы "
+            "внимания, а остальные — по 0,85. Формы при этом сходятся ничуть не хуже.",
+        ),
+        "T_q и T_k вместе": (
+            False,
+            "Тогда одна единица достаётся всей таблице. В нашем примере трём строкам "
+            "пришлось бы 0,28, 0,28 и 0,45.",
+        ),
+        "T_k, ключи": (
+            True,
+            "Каждый запрос тратит ровно одну единицу внимания, и сумма каждой строки равна "
+            "1.",
+        ),
+        "H, головы": (
+            False,
+            "Тогда головы соперничали бы друг с другом. А они независимы: в разделе 6 три "
+            "головы, вычисленные по одной, дали тот же выход.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-head-scale" role="quiz"
+ask(
+    progress,
+    "head-scale",
+    "A layer of width 512 has 8 heads. What do you divide q·k by inside each head?",
+    {
+        "8: the root of the head's width": (
+            True,
+            "A head sees 512 / 8 = 64 numbers, so the variance of q·k is about 64; divided "
+            "by 8, it is about 1.",
+        ),
+        "22.6: the root of the layer's width": (
+            False,
+            "This is right with one head only. Here it leaves a variance of 0.12, too "
+            "small, and nothing tells you so.",
+        ),
+        "64: the head's width": (
+            False,
+            "The variance falls with the square of the divisor: 64 leaves 0.02 instead of "
+            "1.",
+        ),
+        "nothing: training finds the scale": (
+            False,
+            "In section 2 the favourite key got 83% of the attention before any training, "
+            "and gradients differed a thousandfold. Learning has to start somewhere sane.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-head-scale" en="0f2f36df" role="quiz"
+ask(
+    progress,
+    "head-scale",
+    "У слоя ширина 512 и 8 голов. На что делить q·k внутри каждой головы?",
+    {
+        "на 8: корень из ширины головы": (
+            True,
+            "Голова видит 512 / 8 = 64 числа, поэтому дисперсия q·k около 64; после деления "
+            "на 8 она около 1.",
+        ),
+        "на 22,6: корень из ширины слоя": (
+            False,
+            "Это верно, только если голова одна. Здесь останется дисперсия 0,12 — слишком "
+            "мало, и никто вам об этом не скажет.",
+        ),
+        "на 64: ширину головы": (
+            False,
+            "Дисперсия падает как квадрат делителя: 64 оставит 0,02 вместо 1.",
+        ),
+        "ни на что: масштаб найдёт обучение": (
+            False,
+            "В разделе 2 любимый ключ получал 83 % внимания ещё до обучения, а градиенты "
+            "различались тысячекратно. С такого места учиться не начинают.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-late-mask" role="quiz"
+ask(
+    progress,
+    "late-mask",
+    "A program computes the softmax over all keys and only then zeroes the forbidden "
+    "weights. What gives it away?",
+    {
+        "an error: the shapes no longer fit": (
+            False,
+            "The mask multiplies a table of its own shape. Section 3 ran exactly this "
+            "program, and nobody complained.",
+        ),
+        "a hidden key still moves the row": (
+            True,
+            "It is gone from the mixture but not from the denominator: another key for the "
+            "eclipse turned the sun's 0.40 into 0.28.",
+        ),
+        "nothing: a weight of 0 is 0": (
+            False,
+            "The forbidden weight is right, and all the others are wrong: they no longer "
+            "sum to 1.",
+        ),
+        "the forbidden weights are not quite 0": (
+            False,
+            "They are exactly 0, and that is why the bug is hard to see. What fails like "
+            "this is a finite number in the place of −∞.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-late-mask" en="b51f063a" role="quiz"
+ask(
+    progress,
+    "late-mask",
+    "Программа берёт softmax по всем ключам и лишь потом обнуляет запрещённые веса. Что "
+    "её выдаст?",
+    {
+        "ошибка: формы не сойдутся": (
+            False,
+            "Маска умножается на таблицу той же формы. В разделе 3 мы запустили именно "
+            "такую программу, и никто не возразил.",
+        ),
+        "закрытый ключ по-прежнему сдвигает строку": (
+            True,
+            "Из смеси он исчез, а из знаменателя — нет: когда мы сменили ключ затмения, "
+            "вместо 0,40 у солнца стало 0,28.",
+        ),
+        "ничто: вес 0 — это 0": (
+            False,
+            "Запрещённый вес верен, зато неверны все остальные: их сумма уже не равна 1.",
+        ),
+        "запрещённые веса не совсем равны 0": (
+            False,
+            "Они в точности 0, потому-то ошибку и трудно заметить. Так подводит другое: "
+            "конечное число на месте −∞.",
+        ),
+    },
+)
+
+# %% [markdown] lang="en" key="quiz-rows-ask"
+r"""
+Three more, about rows, caches and heads.
+"""
+
+# %% [markdown] lang="ru" key="quiz-rows-ask" en="45fd57ee"
+r"""
+Ещё три — о строках, кэшах и головах.
+"""
+
+# %% lang="en" key="quiz-dead-row" role="quiz"
+ask(
+    progress,
+    "dead-row",
+    "A fully masked row becomes NaN, and the loss leaves it out. What happens in the "
+    "training step?",
+    {
+        "nothing: the row is not in the loss": (
+            False,
+            "The loss is finite indeed. But the way back multiplies 0 by NaN, and 0 · NaN "
+            "is NaN.",
+        ),
+        "only this row's own parameters suffer": (
+            False,
+            "A row has no parameters of its own: in section 3 one tensor served both rows, "
+            "and its whole gradient became NaN.",
+        ),
+        "nothing, after nan_to_num on the weights": (
+            False,
+            "It cures the way forward only. The cell below the quiz does just this, and the "
+            "gradient is NaN all the same.",
+        ),
+        "the gradient of shared parameters is NaN": (
+            True,
+            "One dead row is enough. So our attention refuses such a row, or returns exact "
+            "zeros when asked to.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-dead-row" en="adc1acb3" role="quiz"
+ask(
+    progress,
+    "dead-row",
+    "Полностью закрытая строка стала NaN, в потери она не входит. Что случится на шаге "
+    "обучения?",
+    {
+        "ничего: строка не входит в потери": (
+            False,
+            "Потери и правда конечны. Но на обратном пути 0 умножается на NaN, а 0 · NaN — "
+            "это NaN.",
+        ),
+        "пострадают только параметры этой строки": (
+            False,
+            "Своих параметров у строки нет: в разделе 3 обеим строкам служил один тензор, и "
+            "NaN стал весь его градиент.",
+        ),
+        "ничего, если к весам применить nan_to_num": (
+            False,
+            "Так вылечишь только прямой проход. Ячейка под вопросами делает именно это, а "
+            "градиент всё равно NaN.",
+        ),
+        "градиент общих параметров станет NaN": (
+            True,
+            "Хватает одной мёртвой строки. Поэтому наше внимание такую строку отвергает или "
+            "по просьбе возвращает точные нули.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-cached-query" role="quiz"
+ask(
+    progress,
+    "cached-query",
+    "With a key-value cache, one new query at position 7 meets 8 keys. Its mask is cut "
+    "from the stored causal table: table[:1, :8]. What does it read?",
+    {
+        "key 0 alone": (
+            True,
+            "The first row of the table belongs to position 0. With an offset of 7 the same "
+            "query reads all 8 keys.",
+        ),
+        "all 8 keys": (
+            False,
+            "So it should be. But a piece cut from the top of the table holds row 0, which "
+            "may read one key only.",
+        ),
+        "itself alone, key 7": (
+            False,
+            "Row 0 does read itself, but its self stands at position 0.",
+        ),
+        "nothing: an error is raised": (
+            False,
+            "The shape [1, 8] is just what attention expects here. This bug never says a "
+            "word.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-cached-query" en="d3cb4fa7" role="quiz"
+ask(
+    progress,
+    "cached-query",
+    "У модели с KV-кэшем один новый запрос на позиции 7 встречает 8 ключей. Маска "
+    "вырезана из готовой причинной таблицы: table[:1, :8]. Что прочтёт этот запрос?",
+    {
+        "только ключ 0": (
+            True,
+            "Первая строка таблицы принадлежит позиции 0. Со сдвигом 7 тот же запрос прочёл "
+            "бы все 8 ключей.",
+        ),
+        "все 8 ключей": (
+            False,
+            "Так должно быть. Но в куске, вырезанном сверху, лежит строка 0, а ей можно "
+            "читать лишь один ключ.",
+        ),
+        "только себя, ключ 7": (
+            False,
+            "Строка 0 действительно читает себя, но её «я» стоит на позиции 0.",
+        ),
+        "ничего: возникнет ошибка": (
+            False,
+            "Форма [1, 8] — ровно та, которую здесь ждёт внимание. Эта ошибка не скажет ни "
+            "слова.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-view-heads" role="quiz"
+ask(
+    progress,
+    "view-heads",
+    "Somebody makes heads with view(B, H, T, d_head) and no transpose. Which test is "
+    "blind to it?",
+    {
+        "equality with a loop over 2 heads": (
+            False,
+            "The loop cuts features, this view cuts tokens. In section 6 two heads were "
+            "enough to tell them apart.",
+        ),
+        "exchanged tokens, exchanged rows": (
+            False,
+            "Such heads are made of tokens, so an exchange reaches inside them. The cell "
+            "below the quiz exchanges two tokens and sees it.",
+        ),
+        "equality with a reference, one head": (
+            True,
+            "With one head there is nothing to cut, and both ways give the same numbers; "
+            "section 6 asserts it.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-view-heads" en="8d406172" role="quiz"
+ask(
+    progress,
+    "view-heads",
+    "Кто-то делает головы через view(B, H, T, d_head), без transpose. Какая проверка "
+    "этого не увидит?",
+    {
+        "сравнение с циклом по 2 головам": (
+            False,
+            "Цикл режет признаки, а такой view — токены. В разделе 6 двух голов хватило, "
+            "чтобы их различить.",
+        ),
+        "обмен токенов: строки обязаны обменяться": (
+            False,
+            "Такие головы состоят из токенов, и обмен заденет их изнутри. Ячейка под "
+            "вопросами меняет два токена местами и видит это.",
+        ),
+        "сравнение с эталоном при одной голове": (
+            True,
+            "При одной голове резать нечего, и оба способа дают одни и те же числа; раздел "
+            "6 это проверяет.",
+        ),
+    },
+)
+
+# %% [markdown] lang="en" key="quiz-tests-ask"
+r"""
+The last four: what a test can see, and what may be drawn.
+"""
+
+# %% [markdown] lang="ru" key="quiz-tests-ask" en="89d900f3"
+r"""
+И последние четыре: что видит проверка и что может выпасть.
+"""
+
+# %% lang="en" key="quiz-leak-source" role="quiz"
+ask(
+    progress,
+    "leak-source",
+    "The causal mask is right, yet a later token changes an earlier output. Which part "
+    "can do that?",
+    {
+        "the feed-forward network": (
+            False,
+            "It works on each token alone: in section 7 a change of token 2 moved token 2 "
+            "and no other.",
+        ),
+        "a layer norm over all the tokens": (
+            True,
+            "Its mean and variance carry the future past the mask. The copy norm_over_time "
+            "did so and still learned its text by heart.",
+        ),
+        "the residual stream": (
+            False,
+            "It hands on each token's own vector. With silent sublayers the block is the "
+            "identity, bit for bit.",
+        ),
+        "an output matrix tied to the embedding": (
+            False,
+            "It compares one position at a time with the embeddings. Our own model is tied "
+            "and keeps the contract of causality.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-leak-source" en="d1236d64" role="quiz"
+ask(
+    progress,
+    "leak-source",
+    "Причинная маска верна, и всё же поздний токен меняет ранний выход. Какая деталь на "
+    "это способна?",
+    {
+        "полносвязная сеть блока": (
+            False,
+            "Она работает с каждым токеном отдельно: в разделе 7 изменение токена 2 "
+            "сдвинуло токен 2 и больше никого.",
+        ),
+        "нормализация слоя по всем токенам": (
+            True,
+            "Её среднее и дисперсия проносят будущее мимо маски. Копия norm_over_time так и "
+            "делала — и всё-таки заучила текст.",
+        ),
+        "остаточный поток": (
+            False,
+            "Он передаёт каждому токену его же вектор. С заглушёнными подслоями блок — "
+            "тождественное преобразование, бит в бит.",
+        ),
+        "выходная матрица, связанная с эмбеддингами": (
+            False,
+            "Она сравнивает с эмбеддингами по одной позиции. В нашей модели они связаны, и "
+            "контракт причинности она выполняет.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-overfit-proof" role="quiz"
+ask(
+    progress,
+    "overfit-proof",
+    "TinyLM recites 0 1 2 3 4 5 with a loss below 0.02 nats. What has this shown?",
+    {
+        "that no token reads the future": (
+            False,
+            "Four leaky copies pass the same test. In this text the current token alone "
+            "tells the next one.",
+        ),
+        "that input and output share a matrix": (
+            False,
+            "The copy copied_head passes as well. Only the contract of tying tells the two "
+            "apart.",
+        ),
+        "that it will do well on new texts": (
+            False,
+            "It has seen no other text. On random tokens no honest model stays below ln 6 = "
+            "1.79 nats, whatever it can recite.",
+        ),
+        "that it can learn, and no more": (
+            True,
+            "Prediction, loss and gradient work together well enough to memorise. Leaks "
+            "need another test.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-overfit-proof" en="b756df7f" role="quiz"
+ask(
+    progress,
+    "overfit-proof",
+    "TinyLM читает наизусть 0 1 2 3 4 5, потери ниже 0,02 ната. Что этим доказано?",
+    {
+        "что ни один токен не читает будущее": (
+            False,
+            "Ту же проверку проходят четыре копии с утечкой. В этом тексте следующий токен "
+            "определяется текущим.",
+        ),
+        "что у входа и выхода одна матрица": (
+            False,
+            "Копия copied_head тоже проходит. Отличить одно от другого может только "
+            "контракт связывания.",
+        ),
+        "что на новых текстах всё будет хорошо": (
+            False,
+            "Других текстов она не видела. На случайных токенах честная модель не удержится "
+            "ниже ln 6 = 1,79 ната, что бы она ни знала наизусть.",
+        ),
+        "что она способна учиться, и только": (
+            True,
+            "Предсказание, потери и градиент сработались и заучить текст могут. Утечки ищут "
+            "другой проверкой.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-unshifted-loss" role="quiz"
+ask(
+    progress,
+    "unshifted-loss",
+    "The training loss compares logits[:, t] with token t itself, not with token t + 1. "
+    "What do you see?",
+    {
+        "a loss that stays near ln V": (
+            False,
+            "ln V is the price of knowing nothing. Here the answer stands in the input, for "
+            "everyone to read.",
+        ),
+        "an error: the lengths T and T − 1 differ": (
+            False,
+            "Without the shift both have the length T, and the loss function is content.",
+        ),
+        "a loss that falls to 0, and a parrot": (
+            True,
+            "The model learns to repeat its input. The parrot below pays 0 nats by this "
+            "loss and 50 nats for the true next token.",
+        ),
+        "a loss a little too high": (
+            False,
+            "It is much too low: another task is being solved, an easier one.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-unshifted-loss" en="624c79f6" role="quiz"
+ask(
+    progress,
+    "unshifted-loss",
+    "При обучении logits[:, t] сравнивают с самим токеном t, а не с токеном t + 1. Что вы "
+    "увидите?",
+    {
+        "потери остаются около ln V": (
+            False,
+            "ln V — цена полного незнания. А здесь ответ стоит прямо на входе: читай не "
+            "хочу.",
+        ),
+        "ошибку: длины T и T − 1 не совпадут": (
+            False,
+            "Без сдвига обе длины равны T, и функцию потерь всё устраивает.",
+        ),
+        "потери падают до 0, а модель — попугай": (
+            True,
+            "Модель учится повторять свой вход. Попугай из ячейки ниже платит по таким "
+            "потерям 0 нат, а за настоящий следующий токен — 50 нат.",
+        ),
+        "потери чуть выше, чем надо": (
+            False,
+            "Они намного ниже: решается другая задача, попроще.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-nucleus" role="quiz"
+ask(
+    progress,
+    "nucleus",
+    "The logits are [3, 2, 1, 0] and top_p is 0.9. Which tokens may be drawn?",
+    {
+        "0 and 1": (
+            False,
+            "Together they reach only 0.88. The token that crosses the threshold stays in; "
+            "to drop it is a common slip.",
+        ),
+        "0, 1 and 2": (
+            True,
+            "Token 2 lifts the sum from 0.88 to 0.97 and completes the nucleus; the three "
+            "are then renormalised.",
+        ),
+        "all four of them": (
+            False,
+            "The sum has passed 0.9 before token 3 is reached. Only top_p = 1 removes "
+            "nobody.",
+        ),
+        "token 0 alone": (
+            False,
+            "Its 0.64 is not yet 0.9. Always to take the likeliest is greedy decoding.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-nucleus" en="a5bdeca4" role="quiz"
+ask(
+    progress,
+    "nucleus",
+    "Логиты — [3, 2, 1, 0], top_p = 0,9. Какие токены могут выпасть?",
+    {
+        "0 и 1": (
+            False,
+            "Вместе они набирают лишь 0,88. Токен, на котором порог достигнут, остаётся; "
+            "выбросить его — частый промах.",
+        ),
+        "0, 1 и 2": (
+            True,
+            "Токен 2 поднимает сумму с 0,88 до 0,97 и завершает ядро; затем эти три доли "
+            "перенормируют.",
+        ),
+        "все четыре": (
+            False,
+            "Порог 0,9 пройден раньше, чем очередь дошла до токена 3. Никого не убирает "
+            "только top_p = 1.",
+        ),
+        "только токен 0": (
+            False,
+            "Его 0,64 — ещё не 0,9. Всегда брать самый вероятный — это жадное "
+            "декодирование.",
+        ),
+    },
+)
+
+# %% [markdown] lang="en" key="quiz-facts-ask"
+r"""
+### What the explanations claim
+
+Most of their numbers were printed in the sections they name. The others are computed here: for questions 1 and 2, then 4 and 5, then 6, 9 and 10.
+"""
+
+# %% [markdown] lang="ru" key="quiz-facts-ask" en="49f73d67"
+r"""
+### На чём стоят пояснения
+
+Большинство чисел из пояснений напечатано в разделах, на которые они ссылаются. Остальные вычислим здесь: сначала для вопросов 1 и 2, потом 4 и 5, потом 6, 9 и 10.
+"""
+
+# %% key="quiz-facts-scores"
+asked = torch.tensor(example["q"], dtype=torch.float64)
+whole = torch.softmax((asked @ asked.T / math.sqrt(2)).flatten(), dim=0).view(3, 3)
+print([round(share, 2) for share in whole.sum(dim=-1).tolist()])
+for divisor in (8, math.sqrt(512), 64):
+    print(f"{divisor=:.1f} {unscaled / divisor**2=:.2f}")
+
+# %% key="quiz-facts-rows"
+dead = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)
+repaired = torch.softmax(dead @ dead.T + bias, dim=-1).nan_to_num() @ dead
+repaired[1].sum().backward()
+print(repaired.tolist(), dead.grad.tolist(), sep="\n")
+assert repaired.isfinite().all() and dead.grad.isnan().all()
+cut_mask = causal_allowed(8, 8)[:1, :8]
+print(cut_mask.int().tolist(), causal_allowed(1, 8, query_offset=7).int().tolist())
+assert cut_mask.sum() == 1 and causal_allowed(1, 8, query_offset=7).all()
+
+# %% [markdown] lang="en" key="quiz-facts-say"
+r"""
+The forward pass is repaired, the gradient is not; and the mask cut from the top knows one key. Next, two tokens change places under both ways of cutting heads, and the parrot pays twice.
+"""
+
+# %% [markdown] lang="ru" key="quiz-facts-say" en="faec6382"
+r"""
+Прямой проход починен, градиент — нет, а маска, вырезанная сверху, знает один ключ. Теперь два токена поменяются местами при обоих способах резать головы, а попугай заплатит дважды.
+"""
+
+# %% key="quiz-facts-heads"
+def cut_by_view(tokens: Tensor, n_heads: int) -> Tensor:
+    return tokens.view(1, n_heads, 2, 2)
+
+
+tokens = torch.tensor([[[1.0, 0.0, 2.0, 1.0], [0.0, 3.0, 1.0, 1.0]]])
+for cut in (split_heads, cut_by_view):
+    outputs = []
+    for given in (tokens, tokens[:, [1, 0]]):
+        heads = cut(given, 2)
+        outputs.append(merge_heads(scaled_dot_product_attention(heads, heads, heads).output))
+    print(f"{cut.__name__:12} {torch.allclose(outputs[1], outputs[0][:, [1, 0]])}")
+    assert torch.allclose(outputs[1], outputs[0][:, [1, 0]]) == (cut is split_heads)
+
+# %% key="quiz-facts-parrot"
+spoken_ids = torch.tensor([0, 3, 1, 4, 2, 5])
+parrot = 50.0 * F.one_hot(spoken_ids, 6).double()
+unshifted = F.cross_entropy(parrot, spoken_ids).item()
+next_token = F.cross_entropy(parrot[:-1], spoken_ids[1:]).item()
+first_three = sum(scenario["temperature_1"][:3])
+print(f"{unshifted=:.2f} {next_token=:.2f} {first_three=:.2f}")
+assert unshifted < 1e-9 and next_token > 49.9 and first_three > 0.9
+
+# %% [markdown] lang="en" key="quiz-end"
+r"""
+Each number is as the explanations say. If a question surprised you, its section is worth a second look.
+"""
+
+# %% [markdown] lang="ru" key="quiz-end" en="a6a76e0d"
+r"""
+Все числа таковы, как сказано в пояснениях. Если какой-то вопрос вас удивил, вернитесь к его разделу ещё раз.
+"""
+
+# %% [markdown] lang="en" key="progress-end-ask"
+r"""
+## 14. What you have done
+
+The same page of progress as at the start, with your contracts, predictions and answers. What is open stays open until you return; a check that you run again is recorded again, for better or worse.
+"""
+
+# %% [markdown] lang="ru" key="progress-end-ask" en="b3028e13"
+r"""
+## 14. Что сделали вы
+
+Та же страница, что и в начале, — теперь с вашими контрактами, предсказаниями и ответами. То, что не решено, вас подождёт; проверка, запущенная снова, записывается заново, лучше стало или хуже.
+"""
+
+# %% key="progress-end"
+progress.show()
+
+# %% [markdown] lang="en" key="certificate-ask"
+r"""
+And a summary to show to somebody: put your name in. Read its last lines too. The digest keeps the list in one piece; what it cannot prove is said there as well.
+"""
+
+# %% [markdown] lang="ru" key="certificate-ask" en="2acbe7df"
+r"""
+А это можно кому-нибудь показать: впишите имя. Прочтите и последние строки: отпечаток не даёт незаметно подправить список, а чего он не доказывает, сказано там же.
+"""
+
+# %% lang="en" key="certificate"
+progress.certificate("Your name")
+
+# %% lang="ru" key="certificate" en="39feb9c7"
+progress.certificate("Ваше имя")
 
 # %% [markdown] lang="en" key="recap-next"
 r"""
