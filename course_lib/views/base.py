@@ -126,10 +126,15 @@ def _live_data(view: View, panel: Callable[[View, Show], list], first: str) -> d
     def show(state: Mapping[str, Any]) -> None:
         picture.value = image_html(*view.picture(state))
 
-    box = widgets.VBox([*panel(view, show), picture])
+    box = live_box(panel(view, show), picture)
     kept = {"image/svg+xml", "text/html", "text/plain"}  # of the figure: what a saved copy shows
     made = box._repr_mimebundle_()
     return {kind: value for kind, value in made.items() if kind not in kept}
+
+
+def live_box(controls: list, picture: Any) -> Any:
+    """Put a live view together: its controls above its picture."""
+    return load_widgets().VBox([*controls, picture])
 
 
 def dials(view: View, show: Show) -> list:

@@ -75,11 +75,10 @@ def _not_understood(sentence: str, score: Score, unknown: Unknown, words: Mappin
         return words["blank"]
     strange = unknown(sentence)
     if strange:
-        told = [words["unknown"].format(words=written_list(strange))]
+        told = [words["unknown"].format(words=", ".join(strange))]
         near = {word: close for word, close in strange.items() if close}
         told += [
-            words["near"].format(word=word, near=written_list(close))
-            for word, close in near.items()
+            words["near"].format(word=word, near=", ".join(close)) for word, close in near.items()
         ]
         return " ".join(told)
     count = len(score(sentence)[0])

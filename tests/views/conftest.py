@@ -1,0 +1,23 @@
+"""A live view's widgets, for tests that turn its dials."""
+
+import pytest
+
+from course_lib.views import base
+
+from .samples import output
+
+
+@pytest.fixture
+def live_view(monkeypatch):
+    """Show a view live; return its controls and the picture that they change."""
+
+    def show(name, language="en", **changes):
+        boxes = []
+        make = base.live_box
+        monkeypatch.setattr(base, "live_box", lambda *given: boxes.append(make(*given)) or boxes[0])
+        data, _ = output(name, language, live=True, **changes)
+        assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == boxes[0].model_id
+        *controls, picture = boxes[0].children
+        return controls, picture
+
+    return show
