@@ -32,6 +32,15 @@ class Predictions:
         """What is recorded of one prediction; empty when nothing is."""
         return self.file.read()["predictions"].get(name, {})
 
+    def guess(self, name: str) -> Any:
+        """The recorded guess; None without one, or when today's question cannot have it."""
+        guess = self.entry(name).get("guess")
+        if name not in self.asked:
+            return guess
+        _, choices = self.asked[name]
+        fits = guess in choices if choices else not isinstance(guess, str)
+        return guess if fits else None
+
     def words(self, name: str, value: Any) -> str:
         """A guess or a result as the reader knows it: a choice in its words, a number short."""
         if isinstance(value, str):
@@ -63,16 +72,18 @@ class Predictions:
 
     def compare(self, name: str, actual: Any, within: float) -> None:
         """Hold the result against the prediction; without one, only tell the result."""
-        actual = _checked_actual(actual)
-        old = self.entry(name)
-        guess = old.get("guess")
+        actual = _checked_actual(actual, self.asked.get(name))
+        guess = self.guess(name)
+        if isinstance(guess, str) is not isinstance(actual, str):
+            guess = None
         told = {"actual": self.words(name, actual)}
         if guess is None:
             self.file.change("predictions", name, {"guess": None, "seen": True})
             print(practice_words("compare_nothing", **told))
             return
         held = _prediction_holds(guess, actual, within)
-        self.file.change("predictions", name, {**old, "seen": True, "held": held})
+        new = {"guess": guess, "seen": True, "held": held}
+        self.file.change("predictions", name, {**self.entry(name), **new})
         told["guess"] = self.words(name, guess)
         print(practice_words("compare_held" if held else "compare_surprise", **told))
         if within and not isinstance(actual, str) and actual and math.isfinite(actual):
@@ -113,12 +124,15 @@ def _checked_guess(guess: Any, choices: Mapping[str, str]) -> Any:
     return number
 
 
-def _checked_actual(actual: Any) -> Any:
+def _checked_actual(actual: Any, asked: tuple[str, Mapping[str, str]] | None) -> Any:
     """A choice's name, or a number; tensors and arrays of one number are taken too."""
     if hasattr(actual, "item"):
         actual = actual.item()
     if isinstance(actual, bool) or not isinstance(actual, str | numbers.Real):
         raise TypeError(f"actual must be the name of a choice or a number; got {actual!r}")
+    if asked and (actual not in asked[1] if asked[1] else isinstance(actual, str)):
+        wanted = f"one of {list(asked[1])}" if asked[1] else "a number"
+        raise ValueError(f"actual must be {wanted}, as was asked; got {actual!r}")
     if isinstance(actual, str):
         return actual
     return int(actual) if isinstance(actual, numbers.Integral) else float(actual)
@@ -140,7 +154,7 @@ def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:
     question, choices = predictions.asked[name]
     call = f'guess="{next(iter(choices))}"' if choices else "guess=1000"
     how = practice_words("predict_choice" if choices else "predict_number", call=call)
-    guess = predictions.entry(name).get("guess")
+    guess = predictions.guess(name)
     said = "" if guess is None else practice_words("recorded", guess=predictions.words(name, guess))
     title = f"{practice_words('predict')}: {question}"
     items = "".join(
@@ -161,7 +175,7 @@ def _prediction_controls(predictions: Predictions, name: str) -> Any:
     """Radio buttons for choices, a number with a button otherwise; both go by keyboard."""
     widgets = load_widgets()
     question, choices = predictions.asked[name]
-    guess = predictions.entry(name).get("guess")
+    guess = predictions.guess(name)
     told = widgets.HTML()
 
     def record(value: Any) -> None:
@@ -169,10 +183,10 @@ def _prediction_controls(predictions: Predictions, name: str) -> Any:
 
     if choices:
         options = [(words, word) for word, words in choices.items()]
-        control = practice_choices(options, guess if guess in choices else None)
+        control = practice_choices(options, guess)
         control.observe(lambda change: record(change["new"]), names="value")
     else:
-        control = _number_control(guess if isinstance(guess, int | float) else 0, record)
+        control = _number_control(guess or 0, record)
     if guess is not None:
         record(guess)
     title = practice_title(f"{practice_words('predict')}: {question}")

@@ -172,6 +172,13 @@ def test_an_earlier_prediction_is_shown_again_and_stays_as_it_was(progress, clic
     assert recorded(folder, "predictions") == before
 
 
+@pytest.mark.parametrize(("kept", "choices"), [("maybe", GUESSES), (3, GUESSES), ("yes", None)])
+def test_a_guess_that_todays_question_cannot_have_is_not_shown(progress, clicked, kept, choices):
+    progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
+    progress.predict("row", "Safe?", choices)
+    assert told(controls(clicked)) == ""
+
+
 def test_a_guess_given_in_code_shows_no_controls(progress, clicked):
     progress.predict("row", "Safe?", GUESSES, guess="no")
     assert clicked == []

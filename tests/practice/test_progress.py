@@ -255,6 +255,41 @@ def test_a_result_that_is_no_choice_and_no_number_is_refused(progress, actual):
         progress.compare("row", actual)
 
 
+@pytest.mark.parametrize(
+    ("choices", "actual", "message"),
+    [
+        (CHOICES, "maybe", "actual must be one of \\['yes', 'no'\\], as was asked; got 'maybe'"),
+        (CHOICES, 3, "actual must be one of"),
+        (None, "yes", "actual must be a number, as was asked; got 'yes'"),
+    ],
+)
+def test_a_result_that_was_no_possible_answer_is_refused(progress, choices, actual, message):
+    progress.predict("row", "Safe?", choices)
+    with pytest.raises(ValueError, match=message):
+        progress.compare("row", actual)
+
+
+@pytest.mark.parametrize(
+    ("kept", "choices", "actual"),
+    [("maybe", CHOICES, "no"), (3, CHOICES, "no"), ("yes", None, 3)],
+)
+def test_a_guess_that_todays_question_cannot_have_is_no_guess(
+    progress, capsys, kept, choices, actual
+):
+    progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
+    progress.predict("row", "Safe?", choices)
+    assert "Recorded" not in capsys.readouterr().out
+    progress.compare("row", actual)
+    assert capsys.readouterr().out.startswith("○ The result is ")
+
+
+@pytest.mark.parametrize(("kept", "actual"), [("yes", 3), (3, "yes")])
+def test_a_guess_of_another_kind_than_the_result_is_no_guess(progress, capsys, kept, actual):
+    progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
+    progress.compare("row", actual, within=0.1)
+    assert capsys.readouterr().out.startswith("○ The result is ")
+
+
 def test_numpy_and_torch_numbers_are_recorded_as_numbers(progress, folder):
     progress.predict("a", "How many?", guess=torch.tensor(3).numpy()[()])
     progress.predict("b", "How much?", guess=torch.tensor(0.5).numpy()[()])

@@ -3,10 +3,12 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,24 @@ def test_a_kernel_killed_in_the_middle_leaves_a_whole_file(folder):
     assert all(name.startswith(f".{NAME}.") and name.endswith(".writing") for name in left)
 
 
+@pytest.mark.parametrize("use", ["read", "change"])
+def test_whoever_looks_waits_for_the_notebook_that_writes(file, folder, monkeypatch, use):
+    turns = []
+
+    @contextmanager
+    def turn(asked):
+        turns.append(asked)
+        (folder / NAME).write_text(json.dumps(GOOD), encoding="utf-8")  # the other one's
+        yield
+
+    monkeypatch.setattr(_progress_file, "_progress_turn", turn)
+    (folder / NAME).write_bytes(b"half a fi")
+    file.read() if use == "read" else file.change("quiz", "axis", {"choice": 1, "right": True})
+    assert turns == [folder]
+    assert names(folder) == [NAME]
+    assert file.state["exercises"] == {"mask": OPEN}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="folders are locked with flock")
 def test_two_notebooks_that_write_at_once_lose_nothing(folder):
     writers = [start_writer(folder, name, 50) for name in ("a", "b")]
@@ -158,6 +178,19 @@ def test_no_lock_and_no_open_file_stays_behind(file):
         file.read()
     after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     assert after <= before
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_clean_leaves_what_a_learner_has_done(folder):
+    shutil.copy(ROOT / "Makefile", folder)
+    kept = [folder / "notebooks/en" / name for name in (NAME, "module_03.damaged-1.progress.json")]
+    for path in [*kept, folder / "build/report.json"]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}", encoding="utf-8")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    subprocess.run(["make", "clean"], cwd=folder, env=bare, check=True, capture_output=True)
+    assert [path.read_text(encoding="utf-8") for path in kept] == ["{}", "{}"]
+    assert not (folder / "build").exists()
 
 
 # Damage
