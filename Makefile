@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach compat audit clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach slides compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -61,6 +61,9 @@ site: ## build the pages of the course into build/site/, to be read offline
 
 teach: ## for teachers, into build/teaching/: student and teacher editions, an nbgrader course
 	@$(COURSE) -m course_build.teaching $(ARGS)
+
+slides: ## each module as slides, into build/teaching/slides/, to be shown offline
+	@$(COURSE) -m course_build.teaching.slides $(ARGS)
 
 compat: ## prove the declared ranges: ARGS=oldest (with PYTHON=python3.11) or ARGS=newest
 	@$(PYTHON) -m course_build.compat $(ARGS)

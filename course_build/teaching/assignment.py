@@ -26,7 +26,12 @@ c.Execute.timeout = 300  # seconds a cell
 ATTEMPT = """
 display(autograded)
 assert autograded.attempted or "NBGRADER_EXECUTION" not in os.environ, autograded"""
-LINK = re.compile(r"(?<!!)\[((?:[^][]|\[[^][]*\])*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+LINK = re.compile(  # or code, in which nothing is a link
+    r"(?P<code>(`+)(?!`).+?(?<!`)\2(?!`))"
+    r"|(?<!!)\[(?P<words>(?:[^][]|\[[^][]*\])*)\]"
+    r"\((?P<file>[^)#:\s]*)(?:#[^)\s]*)?(?:\s+\"[^\"]*\")?\)",
+    re.DOTALL,
+)
 LOCKED_TAGS = {"hide-input", "parameters"}
 
 
@@ -41,7 +46,7 @@ def assignment(module: Module) -> Notebook:
     for cell in without_solutions(module.learner, module.exercises)["cells"]:
         key, source = cell["id"], cell["source"]
         if cell["cell_type"] == "markdown":
-            source = unlinked(source.replace(module.head, glossary), {PAGE})
+            source = unlinked(source.replace(module.head, glossary), {PAGE, ""})
             cells.append({**cell, "source": source})
         elif key in stubs:
             cells.append(_marked(cell, with_solution(source, solutions[key]), solution=True))
@@ -81,10 +86,10 @@ def graded_check(key: str, source: str) -> str:
 
 
 def unlinked(text: str, present: Collection[str]) -> str:
-    """Leave only the words of links to files that are not there."""
+    """Leave only the words of links to files that are not there; "" is the file itself."""
 
     def words(found: re.Match[str]) -> str:
-        return found[0] if found[2] in present else found[1]
+        return found[0] if found["code"] or found["file"] in present else found["words"]
 
     return LINK.sub(words, text)
 

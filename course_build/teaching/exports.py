@@ -47,4 +47,4 @@ def _assignment(module: Module, pages: Mapping[str, bytes]) -> Iterator[tuple[st
     yield f"{folder}/{notebook}", to_bytes(assignment(module))
     page = pages.get(page_path(module.language))
     if page:
-        yield f"{folder}/{PAGE}", unlinked(page.decode(), {notebook}).encode()
+        yield f"{folder}/{PAGE}", unlinked(page.decode(), {notebook, ""}).encode()

@@ -85,4 +85,10 @@ def test_a_check_that_ends_without_a_report_is_refused():
 def test_links_to_what_is_not_there_become_words():
     text = "[a](there.md#x) [b [c]](../ru/gone.md) [d](https://x.org) ![e](gone.svg) [f](#x)"
     kept = "[a](there.md#x) b [c] [d](https://x.org) ![e](gone.svg) [f](#x)"
-    assert unlinked(text, {"there.md"}) == kept
+    assert unlinked(text, {"there.md", ""}) == kept
+    assert unlinked('[a](gone.md#x "What (it) is.") [f](#x)', ()) == "a f"
+
+
+def test_what_looks_like_a_link_in_code_stays():
+    text = "`heads[0](x)` and\n```python\nmodel[1](x)\n``` and [a](gone.md), ``b[`0`](y)``"
+    assert unlinked(text, ()) == text.replace("[a](gone.md)", "a")
