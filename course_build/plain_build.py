@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_build.build import Course, build_course
@@ -21,6 +21,7 @@ from course_build.places import (
     solved_path,
     stem_of,
 )
+from course_build.readme import read_readmes, with_links
 from course_build.settings import Settings, parse_settings
 from course_build.stamp import Stamp
 from course_build.telling import count, tell_built, tell_findings, tell_strays
@@ -40,8 +41,10 @@ def build(
     expected = _expected(files, settings)
     folders = _folders(expected, root)
     strays = orphans(root, folders, expected)
+    stems = [stem_of(path) for path in files.modules]
+    readmes = with_links(read_readmes(root, settings), stems, settings)
     if options.check:
-        return _check(course, strays, settings, root)
+        return _check(course, readmes, strays, settings, root)
     if course.stale:
         tell_findings(course.stale, settings.languages)
     if course.stale and not options.preview:
@@ -51,10 +54,10 @@ def build(
             file=sys.stderr,
         )
         return WORK
-    outputs = {**course.notebooks, **course.pages, **course.solved}
+    outputs = {**course.notebooks, **course.pages, **course.solved, **readmes}
     changed = changed_files(root, outputs)
     write_files(root, {path: outputs[path] for path in changed})
-    named = [*course.notebooks, *course.pages]
+    named = [*course.notebooks, *course.pages, *readmes]
     tell_built(named, changed)
     tell_strays(strays)
     if stamp and not strays:
@@ -62,8 +65,14 @@ def build(
     return WORK if strays else DONE
 
 
-def _check(course: Course, strays: Sequence[str], settings: Settings, root: Path) -> int:
-    changed = changed_files(root, {**course.notebooks, **course.pages})
+def _check(
+    course: Course,
+    readmes: Mapping[str, bytes],
+    strays: Sequence[str],
+    settings: Settings,
+    root: Path,
+) -> int:
+    changed = changed_files(root, {**course.notebooks, **course.pages, **readmes})
     for path, how in changed.items():
         print(f"{path}: {how}; run: make notebooks", file=sys.stderr)
     tell_strays(strays)

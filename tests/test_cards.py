@@ -53,5 +53,5 @@ def test_other_words_are_another_card():
 
 def test_the_mark_is_a_staircase():
     root = ElementTree.fromstring(draw_mark())
-    assert root.get("viewBox") == "0 0 33 33"
+    assert root.get("viewBox") == "-3 -3 39 39"
     assert len(root) == 1 + 4 + 3 + 2 + 1

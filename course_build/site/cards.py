@@ -97,6 +97,6 @@ def draw_mark() -> bytes:
         for row in range(MARK_ROWS)
         for column in range(row + 1)
     )
-    ground = f'<rect width="33" height="33" rx="6" fill="{INK}"/>'
+    ground = f'<rect x="-3" y="-3" width="39" height="39" rx="7" fill="{INK}"/>'
     space = "http://www.w3.org/2000/svg"
-    return f'<svg xmlns="{space}" viewBox="0 0 33 33">{ground}{squares}</svg>\n'.encode()
+    return f'<svg xmlns="{space}" viewBox="-3 -3 39 39">{ground}{squares}</svg>\n'.encode()

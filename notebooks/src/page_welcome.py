@@ -100,18 +100,18 @@ r"""
 
 - Python: functions, classes, a little NumPy or PyTorch.
 - Multiplying matrices, and the idea of a gradient.
-- An ordinary computer with Python 3.11 or newer. No graphics card, no account; no network either once the packages are there.
+- An ordinary computer with Python 3.11 or newer. No graphics card, no account; no network either once the libraries are there.
 
 You need not know Transformers. Each term is explained where it first appears and in the [glossary](glossary.md).
 """
 
-# %% [markdown] lang="ru" key="need" en="9d8f33fe"
+# %% [markdown] lang="ru" key="need" en="3af33b5a"
 r"""
 ## Что понадобится
 
 - Python: функции, классы, немного NumPy или PyTorch.
 - Умножение матриц и представление о градиенте.
-- Обычный компьютер с Python 3.11 или новее. Не нужны ни видеокарта, ни учётная запись, а когда пакеты установлены — и сеть.
+- Обычный компьютер с Python 3.11 или новее. Не нужны ни видеокарта, ни учётная запись, а когда библиотеки установлены — и сеть.
 
 Знать трансформеры не обязательно. Каждый термин объяснён там, где он появляется впервые, и в [глоссарии](glossary.md).
 """
