@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from course_lib.live import load_widgets
-from course_lib.plots.card import PALETTE, add_legend, card_style
+from course_lib.plots.card import PALETTE, add_legend, card_style, text_inches
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
 from course_lib.plots.checks import check_labels, to_array
 from course_lib.views.base import Control, Show, View, dial, show_view
@@ -106,12 +106,12 @@ def draw_painted_mask(
     cell = min(0.62, (7.2 - left - 0.35) / (2 * size))
     under = 0.3 if widest(token_labels) < cell - 0.04 else widest(token_labels) + 0.2
     side = size * cell
+    gap = max(0.35, text_inches(words["mask_title"], 11.5, "bold") - side + 0.2)
     legend = [words["open"], words["hidden"], words["empty"]]
     with card_style():
         figure = still_card(7.5, 0.5 + side + under + 0.35, legend)
-        both = left + 2 * side + 0.35
-        left += (7.5 - both - 0.15) / 2
-        panels = [panel_at(figure, left + i * (side + 0.35), 0.5, side, side) for i in (0, 1)]
+        left += (7.35 - left - 2 * side - gap) / 2
+        panels = [panel_at(figure, left + i * (side + gap), 0.5, side, side) for i in (0, 1)]
         _draw_entries(panels[0], mask, [[str(int(each)) for each in row] for row in mask])
         _draw_entries(panels[1], mask, [[_weight_digits(w) for w in row] for row in weights])
         for panel, name in zip(panels, ("mask_title", "weights_title"), strict=True):
