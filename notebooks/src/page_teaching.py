@@ -188,6 +188,8 @@ Read together:
 - [](module_03_basic_transformer.ipynb#tiny-lm-ask)
 - [](module_03_basic_transformer.ipynb#sampling-ask)
 - [](module_03_basic_transformer.ipynb#recap-ask)
+- [](module_03_basic_transformer.ipynb#quiz-ask)
+- [](module_03_basic_transformer.ipynb#progress-end-ask)
 
 Solve:
 
@@ -198,7 +200,7 @@ Solve:
 Discuss: what loss has a model that knows nothing, and can yours be below it? The bugs of the gallery all train: which curve would have made you suspicious? Does temperature 0 mean the best text?
 """
 
-# %% [markdown] lang="ru" key="day-3" en="3a9d3403"
+# %% [markdown] lang="ru" key="day-3" en="f899ac89"
 r"""
 ## День 3. Языковая модель
 
@@ -208,6 +210,8 @@ r"""
 - [](module_03_basic_transformer.ipynb#tiny-lm-ask)
 - [](module_03_basic_transformer.ipynb#sampling-ask)
 - [](module_03_basic_transformer.ipynb#recap-ask)
+- [](module_03_basic_transformer.ipynb#quiz-ask)
+- [](module_03_basic_transformer.ipynb#progress-end-ask)
 
 Решаем:
 
@@ -311,6 +315,7 @@ Read together:
 - [](module_04_decoder_only_lm.ipynb#weights-ask)
 - [](module_04_decoder_only_lm.ipynb#families)
 - [](module_04_decoder_only_lm.ipynb#recap-ask)
+- [](module_04_decoder_only_lm.ipynb#quiz-say)
 
 Solve:
 
@@ -322,7 +327,7 @@ Solve:
 Discuss: which cache bugs leave the greedy text unchanged, and who would have found them? Why does a larger batch cost almost nothing, and until when? What would you have to measure to trust a speed that somebody else reports?
 """
 
-# %% [markdown] lang="ru" key="day-5" en="6af064c7"
+# %% [markdown] lang="ru" key="day-5" en="d21b9d71"
 r"""
 ## День 5. Ошибки, скорость, стоимость
 
@@ -335,6 +340,7 @@ r"""
 - [](module_04_decoder_only_lm.ipynb#weights-ask)
 - [](module_04_decoder_only_lm.ipynb#families)
 - [](module_04_decoder_only_lm.ipynb#recap-ask)
+- [](module_04_decoder_only_lm.ipynb#quiz-say)
 
 Решаем:
 
@@ -388,6 +394,20 @@ r"""
 - `build/teaching/nbgrader/` — папку курса для nbgrader, по заданию на модуль.
 
 Контракты лежат в самих блокнотах: дома учащийся видит тот же диагноз, что и на занятии, и сервер для этого не нужен.
+"""
+
+# %% [markdown] lang="en" key="slides"
+r"""
+## Show
+
+`make slides` makes a presentation of each module in each language, `build/teaching/slides/`: questions, code, figures and outputs, to be shown in a browser without a network. What you say, the hints and the solutions are in the speaker's notes, which the key S opens.
+"""
+
+# %% [markdown] lang="ru" key="slides" en="ff893c4e"
+r"""
+## Показать
+
+`make slides` делает из каждого модуля на каждом языке презентацию, `build/teaching/slides/`: вопросы, код, рисунки и выводы; для показа хватит браузера без сети. Ваши слова, подсказки и решения лежат в заметках докладчика, их открывает клавиша S.
 """
 
 # %% [markdown] lang="en" key="nbgrader"
