@@ -49,7 +49,7 @@ NAMES = {
     "linear attention": "kinds of work, as the counts of operations call them",
     "gpt": "a model, as a name in code",
     "naive": "a way of decoding, as the code calls it",
-    "UTF sha": "an encoding and a function of hashlib, as a certificate names them",
+    "UTF sha hashlib": "an encoding, a function and its module, as a certificate names them",
 }
 
 

@@ -133,7 +133,7 @@ r"""
 
 `Progress` помнит, за что вы в этом модуле брались, что решили и что предсказали. Всё это — один небольшой файл `module_04.progress.json` рядом с блокнотом: перезапуск ему не страшен, и с вашего компьютера он никуда не уходит.
 
-Уровней у упражнений три: *разминка* займёт несколько минут, *основное* — то, ради чего написан модуль, а *со звёздочкой* потребует собственной мысли. Подсказки открываются по одной, от намёка до почти готового ответа; перед каждой подумайте ещё немного.
+Уровней у упражнений три: *разминка* займёт несколько минут, *основное* — то, ради чего написан модуль, а то, что *со звёздочкой*, потребует собственной мысли. Подсказки открываются по одной, от намёка до почти готового ответа; перед каждой подумайте ещё немного.
 """
 
 # %% key="progress-record" role="folded"
@@ -509,13 +509,13 @@ progress.predict(
     "bits",
     "How do the rows of one long pass compare with those of eight passes over prefixes?",
     {
-        "differ": "they differ: the later tokens help a little",
-        "rounding": "they agree up to rounding, in the sixteenth digit",
-        "bits": "they are equal, to the last bit",
+        "differ": "different: the later tokens help a little",
+        "rounding": "equal up to rounding, in the sixteenth digit",
+        "bits": "equal, to the last bit",
     },
 )
 
-# %% lang="ru" key="predict-bits" en="8e41aefd"
+# %% lang="ru" key="predict-bits" en="49eb622b"
 progress.predict(
     "bits",
     "Чем строки одного длинного прохода отличаются от строк восьми проходов по префиксам?",
@@ -1302,6 +1302,98 @@ r"""
 Выделяется один столбец — на подменённом имени; слова вокруг него удивляют не больше прежнего. Искать ошибки модель никто не учил. Их находит точное правдоподобие, слово за словом, — и так же нашло бы в строке журнала или в шаге программы. Модель, забывшая, кто был назван первым, ничего бы не заметила.
 """
 
+# %% [markdown] lang="en" key="surprise-view-ask"
+r"""
+Now surprise it yourself, with `view_surprisal_box` (folded). The model knows 67 words, those of the tales: what is the smallest change to a tale that it finds shocking, and what can you change without its noticing?
+"""
+
+# %% [markdown] lang="ru" key="surprise-view-ask" en="eb7c340f"
+r"""
+А теперь удивите модель сами — с помощью `view_surprisal_box` (функция свёрнута). Она знает 67 слов, те, что бывают в сказках. Какая самая малая перемена в сказке её потрясёт, а какой она и не заметит?
+"""
+
+# %% key="surprise-view-parts" role="folded"
+from course_lib.tokens import unknown_words
+from course_lib.views.surprisal_box import view_surprisal_box
+
+# %% lang="en" key="surprise-view"
+def surprise_of(sentence):
+    token_ids = vocabulary.encode(sentence)
+    words = [vocabulary.words[token] for token in token_ids]
+    return words, [-score.log_probability for score in typed.score([0, *token_ids])]
+
+
+view_surprisal_box(
+    surprise_of,
+    lambda sentence: unknown_words(vocabulary, sentence),
+    sentences=(
+        "Once Sun finds bread.",
+        "Once Sun bakes bread. Soon Wind eats bread. Soon Wind eats bread.",
+        "Once Sun bakes bread. Suddenly Sun eats bread.",
+        "Bread bakes Sun.",
+    ),
+    words={
+        "sentence": "Sentence",
+        "examples": "To begin with",
+        "title": "{total} nats in all, {mean} a token",
+        "y_label": "surprise, nats",
+        "alt": "Bars of surprise, word by word, for: {sentence} The dearest is {dearest} with "
+        "{cost} nats; all: {costs}",
+        "unknown": "The model does not know these words: {words}.",
+        "near": "{word}: did you mean {near}?",
+        "blank": "Write a sentence, and each of its words gets a bar.",
+        "long": "{count} tokens are too many for the picture; {most} fit.",
+    },
+)
+
+# %% lang="ru" key="surprise-view" en="3e7fc123"
+def surprise_of(sentence):
+    token_ids = vocabulary.encode(sentence)
+    words = [vocabulary.words[token] for token in token_ids]
+    return words, [-score.log_probability for score in typed.score([0, *token_ids])]
+
+
+view_surprisal_box(
+    surprise_of,
+    lambda sentence: unknown_words(vocabulary, sentence),
+    sentences=(
+        "Однажды Солнце находит хлеб.",
+        "Однажды Солнце печёт хлеб. Вскоре Ветер ест хлеб. Вскоре Ветер ест хлеб.",
+        "Однажды Солнце печёт хлеб. Вдруг Солнце ест хлеб.",
+        "Хлеб печёт Солнце.",
+    ),
+    words={
+        "sentence": "Предложение",
+        "examples": "Для начала",
+        "title": "всего {total} ната, на токен {mean}",
+        "y_label": "удивление, нат",
+        "alt": "Столбцы удивления, слово за словом, для текста: {sentence} Дороже всех {dearest}: "
+        "{cost} ната; все: {costs}",
+        "unknown": "Этих слов модель не знает: {words}.",
+        "near": "{word}: может быть, {near}?",
+        "blank": "Напишите предложение, и у каждого его слова появится столбец.",
+        "long": "Токенов {count}, а на рисунке помещается {most}.",
+    },
+)
+
+# %% key="surprise-view-pies"
+as_pies = [token + (token == story[3]) for token in story]
+print(vocabulary.decode(as_pies))
+costs = [[-score.log_probability for score in typed.score([0, *ids])] for ids in (story, as_pies)]
+moved = np.abs(np.subtract(*costs)).max()
+print(f"{moved=:.2f}")
+assert moved < 0.5
+
+# %% [markdown] lang="en" key="surprise-view-say"
+r"""
+Bread that somebody *finds* costs more than nine nats; a sentence told twice costs most where it begins again, and the words after it go on paying. A hero who eats his own bread costs little more than three: that rule the model has learnt badly. And with pies for bread throughout, hardly a bar moves.
+"""
+
+# %% [markdown] lang="ru" key="surprise-view-say" en="9efa5736"
+r"""
+Хлеб, который *нашли*, стоит больше девяти нат; предложение, рассказанное дважды, дороже всего там, где начинается снова, — и следующие слова платят тоже. Герой, который съел собственный хлеб, стоит чуть больше трёх: это правило модель усвоила плохо. А если всюду вместо хлеба пироги, столбцы почти не шелохнутся.
+"""
+
 # %% [markdown] lang="en" key="next-token-ask"
 r"""
 ### What it would say next
@@ -1486,6 +1578,85 @@ A key *and* a value, in *each* layer, 768 numbers of two bytes: $2 \cdot 12 \cdo
 # %% [markdown] lang="ru" key="token-bytes-say" en="a9ca1d3f"
 r"""
 И ключ, *и* значение, в *каждом* слое, по 768 чисел, в числе два байта: $2 \cdot 12 \cdot 768 \cdot 2 = 36\,864$ байта. Число голов роли не играет: ширину они делят между собой. Шаг за шагом это накапливается; раздел 9 сравнит накопленное с весами.
+"""
+
+# %% [markdown] lang="en" key="cache-view-ask"
+r"""
+Watch the cache grow. Of these nine words four are the prompt and five are written. What will step 1 compute, and what will it only read? `view_cache_steps` (folded) shows keys and values step by step.
+"""
+
+# %% [markdown] lang="ru" key="cache-view-ask" en="98187f9b"
+r"""
+Посмотрите, как растёт кэш. Из этих девяти слов четыре — затравка, пять написаны моделью. Что вычислит шаг 1, а что только прочитает? Ключи и значения шаг за шагом показывает `view_cache_steps` (функция свёрнута).
+"""
+
+# %% key="cache-view-parts" role="folded"
+from course_lib.views.cache_steps import view_cache_steps
+
+# %% lang="en" key="cache-view"
+view_cache_steps(
+    [vocabulary.words[token] for token in story[:9]],
+    prompt_tokens=4,
+    memory_per_token=token_bytes / 1000,
+    words={
+        "step": "Step",
+        "prefill": "prefill",
+        "decode": "decoding step {step}",
+        "cache": "Cache",
+        "with": "with a cache",
+        "without": "without a cache",
+        "keys": "keys",
+        "values": "values",
+        "written": "computed now",
+        "read": "stored earlier, read now",
+        "unused": "not there yet",
+        "title": "stored: {stored} positions, {memory} {unit}",
+        "unit": "kB",
+        "work_title": "keys and values computed, in positions",
+        "now": "in this step",
+        "so_far": "since the start",
+        "alt": "Keys and values, {step}, {cache}. The step reads the token {token}: computed for "
+        "{written} positions, {total} since the start; taken from memory for {read}; stored "
+        "{stored}, {memory} {unit}.",
+    },
+)
+
+# %% lang="ru" key="cache-view" en="555349ff"
+view_cache_steps(
+    [vocabulary.words[token] for token in story[:9]],
+    prompt_tokens=4,
+    memory_per_token=token_bytes / 1000,
+    words={
+        "step": "Шаг",
+        "prefill": "предзаполнение",
+        "decode": "шаг декодирования {step}",
+        "cache": "Кэш",
+        "with": "с кэшем",
+        "without": "без кэша",
+        "keys": "ключи",
+        "values": "значения",
+        "written": "вычислено сейчас",
+        "read": "сохранено раньше, читается",
+        "unused": "ещё нет",
+        "title": "хранится позиций: {stored}, {memory} {unit}",
+        "unit": "кБ",
+        "work_title": "вычислено ключей и значений, в позициях",
+        "now": "на этом шаге",
+        "so_far": "с самого начала",
+        "alt": "Ключи и значения, {step}, {cache}. На входе шага токен {token}: вычислено позиций — "
+        "{written}, с самого начала — {total}; взято из памяти — {read}; хранится — {stored}, "
+        "{memory} {unit}.",
+    },
+)
+
+# %% [markdown] lang="en" key="cache-view-say"
+r"""
+Go to the last step, then take the cache away and put it back. With it, a step computes one position and *reads* the rest; without it, nothing is stored, and the step computes them all. And look at the token: the word that a step has just written gets no key before it is read by the next.
+"""
+
+# %% [markdown] lang="ru" key="cache-view-say" en="402594f5"
+r"""
+Дойдите до последнего шага, затем отключите кэш и включите снова. С кэшем шаг вычисляет одну позицию, а остальные *читает*; без него не хранится ничего, и вычислять приходится все. И обратите внимание на токен: у слова, которое шаг только что написал, ключа ещё нет — он появится, когда слово прочитает следующий шаг.
 """
 
 # %% [markdown] lang="en" key="ex-cache-statement"
@@ -2706,6 +2877,93 @@ show_figure(
     "предзаполнение 128 и 1024 токенов — на плоской крыше, ограничено вычислениями.",
 )
 
+# %% [markdown] lang="en" key="roofline-view-ask"
+r"""
+Walk along the roof yourself: `view_roofline_batch` (folded) lets you choose the batch and the number of tokens behind each text. Where does a batch stop paying for short texts, and where for long ones?
+"""
+
+# %% [markdown] lang="ru" key="roofline-view-ask" en="d22e9a31"
+r"""
+Пройдите по крыше сами: в `view_roofline_batch` (функция свёрнута) можно выбрать пакет и сколько токенов стоит за каждым текстом. Где увеличивать пакет уже нет смысла для коротких текстов, а где — для длинных?
+"""
+
+# %% key="roofline-view-parts" role="folded"
+from course_lib.views.roofline_batch import view_roofline_batch
+
+# %% lang="en" key="roofline-view"
+def step_work(batch, length):
+    moved = pass_bytes(gpt2_small, 3072, batch, length).total
+    return decode_step_flops(gpt2_small, 3072, batch, length).total, moved
+
+
+view_roofline_batch(
+    step_work,
+    bandwidth=34.0,
+    peak=240.0,
+    batches=(1, 4, 8, 16, 32, 64),
+    lengths=(128, 1000),
+    words={
+        "batch": "Batch",
+        "length": "Tokens behind each text",
+        "title": "a step of decoding on the example machine",
+        "x_label": "FLOP per byte",
+        "y_label": "GFLOP/s",
+        "roof": "what the machine allows",
+        "balance": "balance",
+        "others": "other batches",
+        "now": "this batch",
+        "by_memory": "memory",
+        "by_arithmetic": "arithmetic",
+        "times_title": "time of a step, ms: the longer one counts",
+        "verdict": "the limit is {bound}: at most {tokens} tokens/s",
+        "alt": "With batch {batch} and {length} tokens behind each text a step does {intensity} "
+        "FLOP per byte: at most {rate} of {peak} GFLOP/s, {tokens} tokens per second; the limit is "
+        "{bound}.",
+    },
+)
+
+# %% lang="ru" key="roofline-view" en="2830bef1"
+def step_work(batch, length):
+    moved = pass_bytes(gpt2_small, 3072, batch, length).total
+    return decode_step_flops(gpt2_small, 3072, batch, length).total, moved
+
+
+view_roofline_batch(
+    step_work,
+    bandwidth=34.0,
+    peak=240.0,
+    batches=(1, 4, 8, 16, 32, 64),
+    lengths=(128, 1000),
+    words={
+        "batch": "Пакет",
+        "length": "Токенов за каждым текстом",
+        "title": "шаг декодирования на машине для примера",
+        "x_label": "FLOP на байт",
+        "y_label": "GFLOP/с",
+        "roof": "что позволяет машина",
+        "balance": "равновесие",
+        "others": "другие пакеты",
+        "now": "этот пакет",
+        "by_memory": "память",
+        "by_arithmetic": "вычисления",
+        "times_title": "время шага, мс: важно то, что дольше",
+        "verdict": "предел — {bound}: не больше {tokens} токенов/с",
+        "alt": "При пакете {batch} и {length} токенах за каждым текстом шаг делает {intensity} FLOP "
+        "на байт: не больше {rate} из {peak} GFLOP/с, {tokens} токенов в секунду; "
+        "предел — {bound}.",
+    },
+)
+
+# %% [markdown] lang="en" key="roofline-view-say"
+r"""
+With 128 tokens behind each text the point climbs the slope and reaches the flat roof between 16 and 32 texts: until then, almost every new text comes free. With a thousand it never leaves the slope: each text has a cache of its own to read, and more texts bring hardly more tokens per second.
+"""
+
+# %% [markdown] lang="ru" key="roofline-view-say" en="c2c3e89b"
+r"""
+Когда за каждым текстом 128 токенов, точка поднимается по склону и где-то между 16 и 32 текстами выходит на плоскую крышу: до тех пор каждый новый текст достаётся почти даром. А при тысяче она так и остаётся на склоне: каждому тексту надо читать собственный кэш, и новые тексты почти не прибавляют токенов в секунду.
+"""
+
 # %% [markdown] lang="en" key="roofline-own-ask"
 r"""
 And your machine? The next cell measures both its numbers, `bandwidth` in GB/s and `peak` in GFLOP/s, then really runs decoding steps and a prefill of a model with random weights, and puts each where it landed. It prints tokens per second, and `bound`, the most that the roof allows; 70 is the mean number of positions that a step reads.
@@ -3253,16 +3511,587 @@ r"""
 **Введённые термины:** цепное правило, логарифмическое правдоподобие, KV-кэш, предзаполнение, пошаговое декодирование, ограничено памятью, ограничено вычислениями, арифметическая интенсивность, пропускная способность памяти, модель «крыши» (roofline), контрольная точка, FLOP, удивление.
 """
 
+# %% [markdown] lang="en" key="quiz-ask"
+r"""
+## 13. Ten questions
+
+No points and no clock. Every answer is explained, the wrong ones too: behind each is something that somebody believed while a program went quietly wrong. What the explanations claim was executed above, or is checked by the next cell.
+"""
+
+# %% [markdown] lang="ru" key="quiz-ask" en="6d730798"
+r"""
+## 13. Десять вопросов
+
+Здесь нет ни баллов, ни часов. Объяснён каждый ответ, и неверный тоже: за каждым стоит то, во что кто-то верил, пока программа тихо ошибалась. Всё, что утверждают объяснения, исполнено выше или проверено в следующей ячейке.
+"""
+
+# %% key="quiz-ask-parts" role="folded"
+from course_lib.practice.quiz import answer, ask
+
+# %% key="quiz-facts"
+# en: 1 e to the −500 is not zero; 3 a key knows its place; 5 and 6 which tests pass
+# ru: 1 e в степени −500 — не ноль; 3 ключ знает своё место; 5 и 6 какие проверки проходят
+assert 0 < math.exp(-500) < 1e-200
+kept = {}
+for words in (text, text[1:]):
+    typed.prefill(words)
+    kept[len(words)] = typed.cache.keys().copy()
+stale, anew = kept[len(text)][:, :, 1:], kept[len(text) - 1]
+moved = np.abs(stale - anew).max(axis=(0, 1, 3)).min()
+assert stale.shape == anew.shape and moved > 0.1
+passes = {name: {test for test, ok in tests.items() if ok} for name, tests in results.items()}
+assert "single_tokens" not in passes["one_token_reads_the_buffer"]
+assert "two_chunks" not in passes["no_mask_in_later_chunks"]
+assert {"finite", "single_tokens", "two_chunks"} <= passes["cache_not_reset"]
+# en: 8 attention of one step is linear in the length; 9 the limit of any batch
+# ru: 8 внимание одного шага линейно по длине; 9 предел для любого пакета
+reading = [decode_step_flops(gpt2_small, 3072, 1, n).attention for n in (256, 512)]
+assert reading[1] == 2 * reading[0]
+endless = decode_step_flops(gpt2_small, 3072, 10**6, 1_000).total
+endless /= pass_bytes(gpt2_small, 3072, 10**6, 1_000).total
+assert reached[64] < endless < example.balance
+print(f"{moved=:.2f} {endless=:.2f} {example.balance=:.2f}")
+
+# %% lang="en" key="quiz-clamp" role="quiz"
+ask(
+    progress,
+    "clamp",
+    "A token has log-probability −500. What does math.log(max(p, 1e-9)) report?",
+    {
+        "−500: the constant replaces only exact zeros": (
+            False,
+            "max replaces everything below the constant, and e to the −500 is below it, though "
+            "it is not zero.",
+        ),
+        "about −20.7, whatever the token": (
+            True,
+            "Yes: that is ln 1e-9. All tokens rarer than one in a billion look alike, and the "
+            "constant decides which of two models wins. A sum of logarithms keeps the 500.",
+        ),
+        "minus infinity: e to the −500 is zero": (
+            False,
+            "A float holds it easily, about 7e-218. And even a true zero would have been "
+            "replaced by the constant.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-clamp" en="894375c0" role="quiz"
+ask(
+    progress,
+    "clamp",
+    "Логарифм вероятности токена равен −500. Что покажет math.log(max(p, 1e-9))?",
+    {
+        "−500: константа заменяет только настоящий ноль": (
+            False,
+            "max заменяет всё, что меньше константы, а e в степени −500 меньше её, хотя и не "
+            "ноль.",
+        ),
+        "около −20,7, каким бы ни был токен": (
+            True,
+            "Верно: это ln 1e-9. Все токены реже одного на миллиард становятся одинаковыми, и "
+            "какая из двух моделей лучше, решает константа. Сумма логарифмов сохраняет все 500.",
+        ),
+        "минус бесконечность: e в степени −500 — это ноль": (
+            False,
+            "Для типа float это обычное число, около 7e-218. Но и настоящий ноль константа бы "
+            "заменила.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-floor" role="quiz"
+ask(
+    progress,
+    "floor",
+    "On fresh tales a model's mean loss is far below the grammar's own. What happened?",
+    {
+        "It overfits": (
+            False,
+            "A model that overfits is good on what it has seen, worse on what it has not. "
+            "These tales are fresh.",
+        ),
+        "It is large enough to see finer patterns": (
+            False,
+            "What the grammar draws at random follows no pattern. On average no model gets "
+            "below the floor, however large it is.",
+        ),
+        "It sees the answers": (
+            True,
+            "Yes, nothing else leads there. In section 4 it was a lost mask: 0.03 nats at once, "
+            "1.9 when asked prefix by prefix.",
+        ),
+        "Its temperature is too low": (
+            False,
+            "Temperature is a setting of sampling. The loss is taken from the model's own "
+            "probabilities, at temperature 1.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-floor" en="d730aceb" role="quiz"
+ask(
+    progress,
+    "floor",
+    "На новых сказках средние потери модели намного ниже, чем у самой грамматики. Что случилось?",
+    {
+        "Модель переобучилась": (
+            False,
+            "Переобученная модель хороша на том, что видела, и хуже на том, чего не видела. А "
+            "эти сказки новые.",
+        ),
+        "Модель так велика, что видит закономерности потоньше": (
+            False,
+            "Там, где грамматика бросает жребий, закономерностей нет. В среднем ниже границы не "
+            "опустится никакая модель, как бы велика она ни была.",
+        ),
+        "Модель видит ответы": (
+            True,
+            "Верно, других путей туда нет. В разделе 4 виновата потерянная маска: 0,03 ната, "
+            "если считать разом, и 1,9, если спрашивать префикс за префиксом.",
+        ),
+        "Слишком низкая температура": (
+            False,
+            "Температура — настройка сэмплирования. Потери считают по собственным вероятностям "
+            "модели, при температуре 1.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-stored" role="quiz"
+ask(
+    progress,
+    "stored",
+    "Why may the keys and values of past tokens be stored?",
+    {
+        "After training, the weights no longer change": (
+            False,
+            "They do not change in a model without a mask either, and there a later token moves "
+            "earlier logits.",
+        ),
+        "A key does not depend on the place of its token": (
+            False,
+            "It does: the position embedding is in it. Remove the first word, and the keys of "
+            "all the others change.",
+        ),
+        "The error is too small to change the text": (
+            False,
+            "There is no error to speak of: cached and full logits agree to 1e-10. A larger "
+            "difference is a bug.",
+        ),
+        "No later token can change them": (
+            True,
+            "Yes: in every layer, position j has read 0 to j and nothing else. Take the causal "
+            "mask away, and the permission is gone.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-stored" en="4d15864d" role="quiz"
+ask(
+    progress,
+    "stored",
+    "Почему ключи и значения прошлых токенов можно хранить?",
+    {
+        "После обучения веса больше не меняются": (
+            False,
+            "Не меняются они и в модели без маски, а там более поздний токен сдвигает логиты до "
+            "него.",
+        ),
+        "Ключ не зависит от того, где стоит токен": (
+            False,
+            "Зависит: в ключ входит позиционный эмбеддинг. Уберите первое слово — и ключи всех "
+            "остальных изменятся.",
+        ),
+        "Погрешность слишком мала, чтобы изменить текст": (
+            False,
+            "Погрешности, можно сказать, и нет: с кэшем и без него логиты совпадают до 1e-10. "
+            "Разница побольше — это ошибка.",
+        ),
+        "Более поздние токены не могут их изменить": (
+            True,
+            "Верно: в каждом слое позиция j прочитала места от 0 до j и больше ничего. Нет "
+            "причинной маски — нет и права хранить.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-chunk" role="quiz"
+ask(
+    progress,
+    "chunk",
+    "Four tokens are stored, a chunk of three arrives. Which keys may its first token read?",
+    {
+        "0 to 4": (
+            True,
+            "Yes: the four stored ones and its own. The rows of this mask hold 5, 6 and 7 ones.",
+        ),
+        "0 only": (
+            False,
+            "That is mask_top_left: a triangle that forgets the four keys in front of it.",
+        ),
+        "0 to 6: with a cache no mask is needed": (
+            False,
+            "True of a single new token. In a chunk it is no_mask_in_later_chunks: the first "
+            "token would read the two after it.",
+        ),
+        "0 to 3: only what is in the past": (
+            False,
+            "A token reads itself as well. Without the diagonal, the first token of a text "
+            "would have nothing to read.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-chunk" en="98c3c039" role="quiz"
+ask(
+    progress,
+    "chunk",
+    "Сохранено четыре токена, приходит кусок из трёх. Какие ключи вправе читать первый из них?",
+    {
+        "с 0 по 4": (
+            True,
+            "Верно: четыре сохранённых и свой собственный. В строках этой маски 5, 6 и 7 единиц.",
+        ),
+        "только 0": (
+            False,
+            "Это mask_top_left: треугольник, который забыл о четырёх ключах перед собой.",
+        ),
+        "с 0 по 6: при кэше маска не нужна": (
+            False,
+            "Это верно для одного нового токена. В куске это no_mask_in_later_chunks: первый "
+            "токен читал бы два следующих.",
+        ),
+        "с 0 по 3: только прошлое": (
+            False,
+            "Токен читает и себя. Без диагонали первому токену текста было бы нечего читать.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-same-text" role="quiz"
+ask(
+    progress,
+    "same-text",
+    "Greedy text comes out the same with the cache and without. What does this show?",
+    {
+        "The logits are equal, up to rounding": (
+            False,
+            "Only the winners are equal. one_token_reads_the_buffer wrote the same text in "
+            "section 6, with wrong logits at single tokens.",
+        ),
+        "Little: three of six bugs do the same": (
+            True,
+            "Yes: an error that does not change the winner leaves no trace in the text. Compare "
+            "logits.",
+        ),
+        "The cache is right, at least for this prompt": (
+            False,
+            "no_mask_in_later_chunks wrote the same text, too; cut this very prompt in two "
+            "chunks, and its logits are wrong.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-same-text" en="663f9782" role="quiz"
+ask(
+    progress,
+    "same-text",
+    "Жадный текст с кэшем и без него один и тот же. О чём это говорит?",
+    {
+        "Логиты равны с точностью до округления": (
+            False,
+            "Равны только победители. Ошибка one_token_reads_the_buffer написала в разделе 6 "
+            "тот же текст, а логиты одиночных токенов у неё неверны.",
+        ),
+        "Мало о чём: так же ведут себя три ошибки из шести": (
+            True,
+            "Верно: если победитель прежний, ошибка не оставит в тексте следа. Сравнивайте "
+            "логиты.",
+        ),
+        "Кэш верен — хотя бы для этой затравки": (
+            False,
+            "Ошибка no_mask_in_later_chunks тоже написала тот же текст; но разрежьте эту самую "
+            "затравку на два куска — и логиты неверны.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-reset" role="quiz"
+ask(
+    progress,
+    "reset",
+    "Which test notices a cache that is not emptied between two users?",
+    {
+        "One prompt, token by token": (
+            False,
+            "The first text finds the cache empty: cache_not_reset passes this test.",
+        ),
+        "A look whether all logits are finite": (
+            False,
+            "A stranger's keys are perfectly finite numbers. This test caught none of the six "
+            "bugs.",
+        ),
+        "A second prompt after the first": (
+            True,
+            "Yes, and in section 6 no other test caught it. Better still A, B, A: both answers "
+            "to A must be equal.",
+        ),
+        "One prompt, cut in chunks of many sizes": (
+            False,
+            "However the first text is cut, it finds the cache empty. What is missing is a "
+            "second text.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-reset" en="19881da7" role="quiz"
+ask(
+    progress,
+    "reset",
+    "Какая проверка заметит кэш, который не очищают между двумя пользователями?",
+    {
+        "Одна затравка, токен за токеном": (
+            False,
+            "Первый текст застаёт кэш пустым: cache_not_reset эту проверку проходит.",
+        ),
+        "Все ли логиты конечны": (
+            False,
+            "Чужие ключи — вполне конечные числа. Эта проверка не поймала ни одной ошибки из "
+            "шести.",
+        ),
+        "Вторая затравка после первой": (
+            True,
+            "Верно, и в разделе 6 ни одна другая проверка эту ошибку не поймала. А ещё лучше A, "
+            "B, A: оба ответа на A обязаны совпасть.",
+        ),
+        "Одна затравка, разрезанная на куски разной длины": (
+            False,
+            "Как ни режь первый текст, он застаёт кэш пустым. Не хватает второго текста.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-too-long" role="quiz"
+ask(
+    progress,
+    "long_prompt",
+    "The context holds 1024 tokens, the prompt has 1100. What should a decoder do?",
+    {
+        "Refuse, and say by how many tokens it is too long": (
+            True,
+            "Yes. Only who wrote the prompt knows what may be left out; then fit_context "
+            "shortens it, when told to.",
+        ),
+        "Leave out the first 76 tokens and answer": (
+            False,
+            "The answer then belongs to another question, and nobody is told. Public bug "
+            "reports know this one well.",
+        ),
+        "Let the 76 oldest keys fall out of the cache": (
+            False,
+            "The other keys were made for their old places. The cell above compared them with "
+            "new ones: they differ.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-too-long" en="8fba5511" role="quiz"
+ask(
+    progress,
+    "long_prompt",
+    "В контексте 1024 места, в затравке 1100 токенов. Что должен сделать декодировщик?",
+    {
+        "Отказаться и сказать, на сколько токенов она длиннее": (
+            True,
+            "Верно. Чем можно пожертвовать, знает только автор затравки; тогда fit_context её "
+            "укоротит, но лишь по его указанию.",
+        ),
+        "Отбросить первые 76 токенов и ответить": (
+            False,
+            "Это будет ответ на другой вопрос, и никто об этом не узнает. В открытых сообщениях "
+            "об ошибках такое встречается не раз.",
+        ),
+        "Вытеснить из кэша 76 самых старых ключей": (
+            False,
+            "Остальные ключи вычислены для прежних мест. Ячейка выше сравнила их с новыми: они "
+            "разные.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-one-text" role="quiz"
+ask(
+    progress,
+    "one-text",
+    "Why does decoding a single text leave most of a machine's arithmetic idle?",
+    {
+        "Each step computes all past keys anew": (
+            False,
+            "That is decoding without a cache. With one, the pinned model needs 4,816 "
+            "operations instead of 17,776.",
+        ),
+        "Attention takes quadratic time at each step": (
+            False,
+            "One query meets n keys: linear. It is all steps together that are quadratic, and "
+            "arithmetic would not be idle then.",
+        ),
+        "The whole model is read for one token": (
+            True,
+            "Yes: half an operation for each byte read in float32, where the example machine "
+            "could do seven.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-one-text" en="a90406f9" role="quiz"
+ask(
+    progress,
+    "one-text",
+    "Почему при декодировании одного текста вычислительная мощность машины почти вся "
+    "простаивает?",
+    {
+        "Каждый шаг заново вычисляет все прошлые ключи": (
+            False,
+            "Это декодирование без кэша. С ним модели из эталона нужно 4816 операций вместо "
+            "17 776.",
+        ),
+        "Внимание на каждом шаге требует квадратичного времени": (
+            False,
+            "Один запрос встречает n ключей: это линейно. Квадратичны все шаги вместе, да и "
+            "вычислители тогда бы не простаивали.",
+        ),
+        "Вся модель читается ради одного токена": (
+            True,
+            "Верно: в float32 это пол-операции на прочитанный байт, а машина для примера успела "
+            "бы семь.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-no-batch" role="quiz"
+ask(
+    progress,
+    "no_batch",
+    "A thousand tokens behind every text. From which batch on does the example machine "
+    "wait for arithmetic?",
+    {
+        "From 14": (
+            False,
+            "That is the answer without the cache: 240 / 34 operations per byte, two bytes of "
+            "weight for each operation.",
+        ),
+        "From 64: there must be such a batch": (
+            False,
+            "At 64 the intensity has reached 3.5, and no batch takes it to the balance of 7: "
+            "each text brings its own cache.",
+        ),
+        "From about 300": (
+            False,
+            "That is the large GPU, in two-byte numbers and without a cache.",
+        ),
+        "From none": (
+            True,
+            "Yes: one text's cache takes longer to read than its arithmetic takes, and more "
+            "texts bring more of both.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-no-batch" en="8646dc23" role="quiz"
+ask(
+    progress,
+    "no_batch",
+    "За каждым текстом тысяча токенов. С какого пакета машина для примера упрётся в "
+    "вычисления?",
+    {
+        "С 14": (
+            False,
+            "Это ответ без кэша: 240 / 34 операций на байт, а на операцию приходится два байта "
+            "весов.",
+        ),
+        "С 64: какой-нибудь пакет да подойдёт": (
+            False,
+            "При 64 интенсивность дошла до 3,5, и до равновесия, до 7, её не доведёт никакой "
+            "пакет: у каждого текста свой кэш.",
+        ),
+        "Примерно с 300": (
+            False,
+            "Это большая видеокарта, при двух байтах на число и без кэша.",
+        ),
+        "Ни с какого": (
+            True,
+            "Верно: кэш одного текста читать дольше, чем выполнять его вычисления, а новые "
+            "тексты добавляют и того и другого.",
+        ),
+    },
+)
+
+# %% lang="en" key="quiz-slopes" role="quiz"
+ask(
+    progress,
+    "slopes",
+    "Width 64, up to 512 tokens: slopes 2.1 and 1.15, not the 3 and 2 of attention. Why?",
+    {
+        "The cache does not cover attention": (
+            False,
+            "It does, in every layer. The operations counted equal the formula, to the last one.",
+        ),
+        "At these lengths the linear layers cost more": (
+            True,
+            "Yes: their cost goes from quadratic to linear. At 16 thousand tokens the slopes "
+            "are 2.89 and 1.93.",
+        ),
+        "Clocks are too coarse to show it": (
+            False,
+            "No clock was asked: these slopes are of operations, by formula.",
+        ),
+        "Attention is really linear in the length": (
+            False,
+            "For one new token, yes. For all n of them it is quadratic with a cache and cubic "
+            "without.",
+        ),
+    },
+)
+
+# %% lang="ru" key="quiz-slopes" en="a388916c" role="quiz"
+ask(
+    progress,
+    "slopes",
+    "Ширина 64, до 512 токенов: наклоны 2,1 и 1,15, а не 3 и 2, как у внимания. Почему?",
+    {
+        "Кэш не распространяется на внимание": (
+            False,
+            "Распространяется, в каждом слое. Посчитанные операции равны формуле, вплоть до "
+            "последней.",
+        ),
+        "При таких длинах дороже линейные слои": (
+            True,
+            "Верно: их стоимость падает с квадратичной до линейной. При 16 тысячах токенов "
+            "наклоны — 2,89 и 1,93.",
+        ),
+        "Часы для этого слишком грубы": (
+            False,
+            "Часов никто не спрашивал: это наклоны числа операций, по формуле.",
+        ),
+        "На самом деле внимание линейно по длине": (
+            False,
+            "Для одного нового токена — да. А для всех n оно квадратично с кэшем и кубично без "
+            "него.",
+        ),
+    },
+)
+
 # %% [markdown] lang="en" key="quiz-say"
 r"""
-## 13. What the record says
+## 14. What the record says
 
 Here is everything `progress` holds: exercises with what the contracts said, predictions, answers. `certificate` sums it up under a name, with a digest of the contracts passed; it says itself what it does not prove. To fill a gap, run its cell again, and then these two.
 """
 
-# %% [markdown] lang="ru" key="quiz-say" en="5a25177e"
+# %% [markdown] lang="ru" key="quiz-say" en="b2c1e192"
 r"""
-## 13. Что в дневнике
+## 14. Что в дневнике
 
 Здесь всё, что накопил `progress`: упражнения и вердикты контрактов, предсказания, ответы. `certificate` подводит итог под вашим именем и ставит отпечаток выполненных контрактов; чего он не доказывает, он говорит сам. Остался пробел — выполните его ячейку снова, а затем и эти две.
 """
