@@ -955,18 +955,18 @@ progress.predict(
     "empty-row",
     "Row 0 divides zero by zero and is not in the loss. What happens to row 1?",
     {
-        "nothing": "nothing: its output and its gradient are right",
+        "safe": "nothing: its output and its gradient are right",
         "output": "its output becomes NaN",
         "gradient": "its output is right, its gradient becomes NaN",
     },
 )
 
-# %% lang="ru" key="predict-empty-row" en="a10893b8"
+# %% lang="ru" key="predict-empty-row" en="9f949c47"
 progress.predict(
     "empty-row",
     "Строка 0 делит ноль на ноль, но в потери не входит. Что будет со строкой 1?",
     {
-        "nothing": "ничего: верны и выход, и градиент",
+        "safe": "ничего: верны и выход, и градиент",
         "output": "её выход станет NaN",
         "gradient": "выход верен, а градиент станет NaN",
     },
@@ -982,7 +982,7 @@ mixed = torch.softmax(features @ features.T + bias, dim=-1) @ features
 mixed[1].sum().backward()
 print(mixed.tolist(), features.grad.tolist(), sep="\n")
 assert mixed[1].isfinite().all() and features.grad.isnan().any()
-outcome = "gradient" if features.grad[1].isnan().any() else "nothing"
+outcome = "gradient" if features.grad[1].isnan().any() else "safe"
 progress.compare("empty-row", outcome if mixed[1].isfinite().all() else "output")
 
 # %% [markdown] lang="en" key="empty-say"
@@ -1242,20 +1242,20 @@ progress.predict(
     "detach",
     "The output is the same to the last bit. What does the query learn now?",
     {
-        "same": "the same as before",
-        "less": "less: a smaller gradient reaches it",
-        "nothing": "nothing: no gradient reaches it",
+        "full": "the same as before",
+        "weak": "less: a smaller gradient reaches it",
+        "none": "nothing: no gradient reaches it",
     },
 )
 
-# %% lang="ru" key="predict-detach" en="17fc74a6"
+# %% lang="ru" key="predict-detach" en="85b5a18c"
 progress.predict(
     "detach",
     "Выход прежний до последнего бита. Чему теперь научится запрос?",
     {
-        "same": "тому же, что и раньше",
-        "less": "меньшему: градиент дойдёт ослабленным",
-        "nothing": "ничему: градиент до него не дойдёт",
+        "full": "тому же, что и раньше",
+        "weak": "меньшему: градиент дойдёт ослабленным",
+        "none": "ничему: градиент до него не дойдёт",
     },
 )
 
@@ -1268,7 +1268,7 @@ cut = healthy.weights.detach() @ v.clone().requires_grad_()
 print(f"{torch.equal(cut, healthy.output)=} {cut_gradient=}", gradient, sep="\n")
 assert cut_gradient is None and gradient.abs().max() > 0.1
 reached = 0.0 if cut_gradient is None else (cut_gradient.norm() / gradient.norm()).item()
-progress.compare("detach", "nothing" if reached == 0 else "same" if reached == 1 else "less")
+progress.compare("detach", "none" if reached == 0 else "full" if reached == 1 else "weak")
 
 # %% [markdown] lang="en" key="detach-say"
 r"""
@@ -1586,20 +1586,20 @@ progress.predict(
     "causal-order",
     "Swap sun and moon under a causal mask. Whose output notices?",
     {
-        "nobody": "nobody's: the formula has no order in it",
-        "some": "that of sun and moon, but not the eclipse's",
-        "all": "everybody's: the mask made places matter",
+        "none": "nobody's: the formula has no order in it",
+        "two": "those of sun and moon, not the eclipse's",
+        "three": "all three: the mask made places matter",
     },
 )
 
-# %% lang="ru" key="predict-causal-order" en="1f3439a3"
+# %% lang="ru" key="predict-causal-order" en="f4063a01"
 progress.predict(
     "causal-order",
     "Поменяем местами солнце и луну под причинной маской. Чей выход это заметит?",
     {
-        "nobody": "ничей: порядка в формуле нет",
-        "some": "выходы солнца и луны, но не затмения",
-        "all": "все три: с маской место стало важно",
+        "none": "ничей: порядка в формуле нет",
+        "two": "выходы солнца и луны, но не затмения",
+        "three": "все три: с маской место стало важно",
     },
 )
 
@@ -1612,7 +1612,7 @@ print(moved)
 assert not torch.allclose(swapped[:2], in_order[swap][:2], atol=0.1)
 assert torch.allclose(swapped[2], in_order[2], rtol=0, atol=1e-12)
 noticed = (moved > 1e-12).tolist()
-progress.compare("causal-order", "all" if all(noticed) else "some" if any(noticed) else "nobody")
+progress.compare("causal-order", "three" if all(noticed) else "two" if any(noticed) else "none")
 
 # %% [markdown] lang="en" key="causal-order-say"
 r"""
