@@ -41,7 +41,7 @@ NAMES = {
     "Prescott Nehalem Sandybridge Haswell Zen SkylakeX Cooperlake Sapphirerapids": "kernels",
     "ARMV NeoverseN NeoverseV VORTEX": "more kernels, as OpenBLAS calls them",
     "FLOP MFLOP GFLOP": "units",
-    "True False None NaN float meta": "values, types and devices as the code writes them",
+    "True False None NaN float bfloat meta": "values, types and devices as the code writes them",
     "ln log top Top": "functions of mathematics; top-k, also where it begins a sentence",
     "end": "a token of the chain of words",
     "SGD AdamW": "optimisers",
@@ -50,6 +50,8 @@ NAMES = {
     "gpt": "a model, as a name in code",
     "naive": "a way of decoding, as the code calls it",
     "UTF sha hashlib": "an encoding, a function and its module, as a certificate names them",
+    "merge": "of an exercise, whose name in code a certificate lists",
+    "KV": "keys and values, in the name of their cache",
 }
 
 

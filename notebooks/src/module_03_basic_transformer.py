@@ -3720,14 +3720,14 @@ r"""
 r"""
 ## 13. Ten questions
 
-Each wrong answer here is a bug that somebody shipped, or a belief that leads to one. Choose, and read the explanations of the other choices too: they are half of the lesson. Where there are no buttons, open a choice by clicking on it, or call `answer`, for example `answer(progress, "softmax-axis", 2)` for the second choice.
+Each wrong answer here is a bug that somebody shipped, or a belief that leads to one. Choose, and read the explanations of the other choices too: they are half of the lesson. Where there are no buttons, open a choice by clicking on it, or call `answer`, for example `answer(progress, "softmax_axis", 2)` for the second choice.
 """
 
-# %% [markdown] lang="ru" key="quiz-ask" en="3f6e5dc9"
+# %% [markdown] lang="ru" key="quiz-ask" en="6c2960e6"
 r"""
 ## 13. Десять вопросов
 
-Каждый неверный ответ здесь — ошибка, которую кто-то однажды выпустил в мир, или заблуждение, которое к ней ведёт. Выбирайте, но прочтите пояснения и к остальным ответам: в них половина урока. Если кнопок нет, раскройте ответ щелчком или вызовите `answer`; второй ответ, например, — это `answer(progress, "softmax-axis", 2)`.
+Каждый неверный ответ здесь — ошибка, которую кто-то однажды выпустил в мир, или заблуждение, которое к ней ведёт. Выбирайте, но прочтите пояснения и к остальным ответам: в них половина урока. Если кнопок нет, раскройте ответ щелчком или вызовите `answer`; второй ответ, например, — это `answer(progress, "softmax_axis", 2)`.
 """
 
 # %% key="quiz-code" role="folded"
@@ -3736,7 +3736,7 @@ from course_lib.practice.quiz import answer, ask
 # %% lang="en" key="quiz-softmax-axis" role="quiz"
 ask(
     progress,
-    "softmax-axis",
+    "softmax_axis",
     "Attention scores have the shape [B, H, T_q, T_k]. Which axis does the softmax run "
     "along?",
     {
@@ -3762,10 +3762,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-softmax-axis" en="27fb5c93" role="quiz"
+# %% lang="ru" key="quiz-softmax-axis" en="5fbbf7df" role="quiz"
 ask(
     progress,
-    "softmax-axis",
+    "softmax_axis",
     "Оценки внимания имеют форму [B, H, T_q, T_k]. Вдоль какой оси берётся softmax?",
     {
         "T_q, запросы": (
@@ -3794,7 +3794,7 @@ ask(
 # %% lang="en" key="quiz-head-scale" role="quiz"
 ask(
     progress,
-    "head-scale",
+    "head_scale",
     "A layer of width 512 has 8 heads. What do you divide q·k by inside each head?",
     {
         "8: the root of the head's width": (
@@ -3820,10 +3820,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-head-scale" en="0f2f36df" role="quiz"
+# %% lang="ru" key="quiz-head-scale" en="7bed7ab0" role="quiz"
 ask(
     progress,
-    "head-scale",
+    "head_scale",
     "У слоя ширина 512 и 8 голов. На что делить q·k внутри каждой головы?",
     {
         "на 8: корень из ширины головы": (
@@ -3851,7 +3851,7 @@ ask(
 # %% lang="en" key="quiz-late-mask" role="quiz"
 ask(
     progress,
-    "late-mask",
+    "late_mask",
     "A program computes the softmax over all keys and only then zeroes the forbidden "
     "weights. What gives it away?",
     {
@@ -3878,10 +3878,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-late-mask" en="b51f063a" role="quiz"
+# %% lang="ru" key="quiz-late-mask" en="3cfe6c50" role="quiz"
 ask(
     progress,
-    "late-mask",
+    "late_mask",
     "Программа берёт softmax по всем ключам и лишь потом обнуляет запрещённые веса. Что "
     "её выдаст?",
     {
@@ -3920,7 +3920,7 @@ r"""
 # %% lang="en" key="quiz-dead-row" role="quiz"
 ask(
     progress,
-    "dead-row",
+    "dead_row",
     "A fully masked row becomes NaN, and the loss leaves it out. What happens in the "
     "training step?",
     {
@@ -3947,10 +3947,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-dead-row" en="adc1acb3" role="quiz"
+# %% lang="ru" key="quiz-dead-row" en="61005777" role="quiz"
 ask(
     progress,
-    "dead-row",
+    "dead_row",
     "Полностью закрытая строка стала NaN, в потери она не входит. Что случится на шаге "
     "обучения?",
     {
@@ -3980,7 +3980,7 @@ ask(
 # %% lang="en" key="quiz-cached-query" role="quiz"
 ask(
     progress,
-    "cached-query",
+    "cached_query",
     "With a key-value cache, one new query at position 7 meets 8 keys. Its mask is cut "
     "from the stored causal table: table[:1, :8]. What does it read?",
     {
@@ -4006,10 +4006,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-cached-query" en="d3cb4fa7" role="quiz"
+# %% lang="ru" key="quiz-cached-query" en="92e6e966" role="quiz"
 ask(
     progress,
-    "cached-query",
+    "cached_query",
     "У модели с KV-кэшем один новый запрос на позиции 7 встречает 8 ключей. Маска "
     "вырезана из готовой причинной таблицы: table[:1, :8]. Что прочтёт этот запрос?",
     {
@@ -4038,7 +4038,7 @@ ask(
 # %% lang="en" key="quiz-view-heads" role="quiz"
 ask(
     progress,
-    "view-heads",
+    "view_heads",
     "Somebody makes heads with view(B, H, T, d_head) and no transpose. Which test is "
     "blind to it?",
     {
@@ -4060,10 +4060,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-view-heads" en="8d406172" role="quiz"
+# %% lang="ru" key="quiz-view-heads" en="17f2427c" role="quiz"
 ask(
     progress,
-    "view-heads",
+    "view_heads",
     "Кто-то делает головы через view(B, H, T, d_head), без transpose. Какая проверка "
     "этого не увидит?",
     {
@@ -4098,7 +4098,7 @@ r"""
 # %% lang="en" key="quiz-leak-source" role="quiz"
 ask(
     progress,
-    "leak-source",
+    "leak_source",
     "The causal mask is right, yet a later token changes an earlier output. Which part "
     "can do that?",
     {
@@ -4125,10 +4125,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-leak-source" en="d1236d64" role="quiz"
+# %% lang="ru" key="quiz-leak-source" en="9938a5be" role="quiz"
 ask(
     progress,
-    "leak-source",
+    "leak_source",
     "Причинная маска верна, и всё же поздний токен меняет ранний выход. Какая деталь на "
     "это способна?",
     {
@@ -4158,7 +4158,7 @@ ask(
 # %% lang="en" key="quiz-overfit-proof" role="quiz"
 ask(
     progress,
-    "overfit-proof",
+    "overfit_proof",
     "TinyLM recites 0 1 2 3 4 5 with a loss below 0.02 nats. What has this shown?",
     {
         "that no token reads the future": (
@@ -4184,10 +4184,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-overfit-proof" en="b756df7f" role="quiz"
+# %% lang="ru" key="quiz-overfit-proof" en="1cc2ff0e" role="quiz"
 ask(
     progress,
-    "overfit-proof",
+    "overfit_proof",
     "TinyLM читает наизусть 0 1 2 3 4 5, потери ниже 0,02 ната. Что этим доказано?",
     {
         "что ни один токен не читает будущее": (
@@ -4216,7 +4216,7 @@ ask(
 # %% lang="en" key="quiz-unshifted-loss" role="quiz"
 ask(
     progress,
-    "unshifted-loss",
+    "unshifted_loss",
     "The training loss compares logits[:, t] with token t itself, not with token t + 1. "
     "What do you see?",
     {
@@ -4241,10 +4241,10 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-unshifted-loss" en="624c79f6" role="quiz"
+# %% lang="ru" key="quiz-unshifted-loss" en="df45f399" role="quiz"
 ask(
     progress,
-    "unshifted-loss",
+    "unshifted_loss",
     "При обучении logits[:, t] сравнивают с самим токеном t, а не с токеном t + 1. Что вы "
     "увидите?",
     {
