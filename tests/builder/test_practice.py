@@ -66,6 +66,17 @@ def test_a_heading_of_another_level_is_named_in_its_language(repo, en, ru, told)
     assert f"-> write ({'core' if en != 'core' else 'основное'}) in it, or change" in err
 
 
+def test_a_level_is_said_in_brackets(repo):
+    bare = prose("root-ask", "### Score of a core", "### Основное об основном")
+    assert repo.refuse(*source(statement=bare)).count("[exercise-level]") == 2
+
+
+def test_each_language_is_held_to_its_own_table(repo):
+    russian = TABLE.format(level="stretch", title="Корень")
+    twins = code_twins("table", TABLE.format(level="core", title="The root"), russian)
+    assert repo.refuse(*source(table=twins)).count("[exercise-level]") == 1
+
+
 def test_only_the_nearest_heading_counts(repo):
     far = prose("far", "## Part (core)", "## Часть (основное)")
     near = prose("near", "### Exercise", "### Упражнение")
