@@ -242,18 +242,18 @@ progress.predict(
     {
         "tiny": "a very small number, about 1e-400",
         "zero": "exactly 0.0",
-        "error": "an error: too small for a float",
+        "stop": "an error: too small for a float",
     },
 )
 
-# %% lang="ru" key="predict-product" en="81bfbd74"
+# %% lang="ru" key="predict-product" en="a5d853ee"
 progress.predict(
     "product",
     "Перемножим 400 вероятностей по 0,1, как это делает Python. Что получится?",
     {
         "tiny": "очень малое число, около 1e-400",
         "zero": "ровно 0,0",
-        "error": "ошибка: для типа float число слишком мало",
+        "stop": "ошибка: для типа float число слишком мало",
     },
 )
 
@@ -509,19 +509,19 @@ progress.predict(
     "bits",
     "How do the rows of one long pass compare with those of eight passes over prefixes?",
     {
-        "differ": "different: the later tokens help a little",
-        "rounding": "equal up to rounding, in the sixteenth digit",
+        "far": "different: the later tokens help a little",
+        "near": "equal up to rounding, in the sixteenth digit",
         "bits": "equal, to the last bit",
     },
 )
 
-# %% lang="ru" key="predict-bits" en="49eb622b"
+# %% lang="ru" key="predict-bits" en="2cd1632e"
 progress.predict(
     "bits",
     "Чем строки одного длинного прохода отличаются от строк восьми проходов по префиксам?",
     {
-        "differ": "отличаются: поздние токены немного помогают",
-        "rounding": "разве что округлением, в шестнадцатом знаке",
+        "far": "отличаются: поздние токены немного помогают",
+        "near": "разве что округлением, в шестнадцатом знаке",
         "bits": "ничем: они равны до последнего бита",
     },
 )
@@ -532,7 +532,7 @@ assert alone == logits
 print(len(ids), alone == logits)
 
 # %% key="compare-bits"
-progress.compare("bits", "bits" if alone == logits else "rounding")
+progress.compare("bits", "bits" if alone == logits else "near")
 
 # %% [markdown] lang="en" key="parallel-say"
 r"""
@@ -1144,20 +1144,20 @@ progress.predict(
     "mask",
     "What will the loss on fresh tales be without the causal mask?",
     {
-        "higher": "higher than with it: the model is broken",
-        "same": "the same: the future is of no use to it",
-        "below": "below the floor, where no honest model can be",
+        "up": "higher than with it: the model is broken",
+        "level": "the same: the future is of no use to it",
+        "down": "below the floor, where no honest model can be",
     },
 )
 
-# %% lang="ru" key="predict-mask" en="a4f4fdf3"
+# %% lang="ru" key="predict-mask" en="06cbaf4c"
 progress.predict(
     "mask",
     "Какими окажутся потери на новых сказках без причинной маски?",
     {
-        "higher": "выше, чем с ней: модель сломана",
-        "same": "такими же: от будущего ей нет проку",
-        "below": "ниже границы, куда честной модели не попасть",
+        "up": "выше, чем с ней: модель сломана",
+        "level": "такими же: от будущего ей нет проку",
+        "down": "ниже границы, куда честной модели не попасть",
     },
 )
 
@@ -1177,7 +1177,7 @@ print(f"\n{leaky_loss=:.3f} {floor=:.3f}")
 assert leaky_loss < 0.8 * floor
 
 # %% key="compare-mask"
-outcome = "below" if leaky_loss < floor else "higher" if leaky_loss > loss else "same"
+outcome = "down" if leaky_loss < floor else "up" if leaky_loss > loss else "level"
 progress.compare("mask", outcome)
 
 # %% [markdown] lang="en" key="lost-mask-honest-ask"
@@ -3565,7 +3565,7 @@ ask(
         ),
         "about −20.7, whatever the token": (
             True,
-            "Yes: that is ln 1e-9. All tokens rarer than one in a billion look alike, and the "
+            "That is ln 1e-9. All tokens rarer than one in a billion look alike, and the "
             "constant decides which of two models wins. A sum of logarithms keeps the 500.",
         ),
         "minus infinity: e to the −500 is zero": (
@@ -3576,7 +3576,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-clamp" en="894375c0" role="quiz"
+# %% lang="ru" key="quiz-clamp" en="ed15f6a4" role="quiz"
 ask(
     progress,
     "clamp",
@@ -3589,7 +3589,7 @@ ask(
         ),
         "около −20,7, каким бы ни был токен": (
             True,
-            "Верно: это ln 1e-9. Все токены реже одного на миллиард становятся одинаковыми, и "
+            "Это ln 1e-9. Все токены реже одного на миллиард становятся одинаковыми, и "
             "какая из двух моделей лучше, решает константа. Сумма логарифмов сохраняет все 500.",
         ),
         "минус бесконечность: e в степени −500 — это ноль": (
@@ -3618,7 +3618,7 @@ ask(
         ),
         "It sees the answers": (
             True,
-            "Yes, nothing else leads there. In section 4 it was a lost mask: 0.03 nats at once, "
+            "Nothing else leads there. In section 4 it was a lost mask: 0.03 nats at once, "
             "1.9 when asked prefix by prefix.",
         ),
         "Its temperature is too low": (
@@ -3629,7 +3629,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-floor" en="d730aceb" role="quiz"
+# %% lang="ru" key="quiz-floor" en="9acd9a47" role="quiz"
 ask(
     progress,
     "floor",
@@ -3647,7 +3647,7 @@ ask(
         ),
         "Модель видит ответы": (
             True,
-            "Верно, других путей туда нет. В разделе 4 виновата потерянная маска: 0,03 ната, "
+            "Других путей туда нет. В разделе 4 виновата потерянная маска: 0,03 ната, "
             "если считать разом, и 1,9, если спрашивать префикс за префиксом.",
         ),
         "Слишком низкая температура": (
@@ -3681,13 +3681,13 @@ ask(
         ),
         "No later token can change them": (
             True,
-            "Yes: in every layer, position j has read 0 to j and nothing else. Take the causal "
+            "In every layer, position j has read 0 to j and nothing else. Take the causal "
             "mask away, and the permission is gone.",
         ),
     },
 )
 
-# %% lang="ru" key="quiz-stored" en="4d15864d" role="quiz"
+# %% lang="ru" key="quiz-stored" en="5fa218de" role="quiz"
 ask(
     progress,
     "stored",
@@ -3710,7 +3710,7 @@ ask(
         ),
         "Более поздние токены не могут их изменить": (
             True,
-            "Верно: в каждом слое позиция j прочитала места от 0 до j и больше ничего. Нет "
+            "В каждом слое позиция j прочитала места от 0 до j и больше ничего. Нет "
             "причинной маски — нет и права хранить.",
         ),
     },
@@ -3724,7 +3724,7 @@ ask(
     {
         "0 to 4": (
             True,
-            "Yes: the four stored ones and its own. The rows of this mask hold 5, 6 and 7 ones.",
+            "The four stored ones and its own. The rows of this mask hold 5, 6 and 7 ones.",
         ),
         "0 only": (
             False,
@@ -3743,7 +3743,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-chunk" en="98c3c039" role="quiz"
+# %% lang="ru" key="quiz-chunk" en="e4304857" role="quiz"
 ask(
     progress,
     "chunk",
@@ -3751,7 +3751,7 @@ ask(
     {
         "с 0 по 4": (
             True,
-            "Верно: четыре сохранённых и свой собственный. В строках этой маски 5, 6 и 7 единиц.",
+            "Четыре сохранённых и свой собственный. В строках этой маски 5, 6 и 7 единиц.",
         ),
         "только 0": (
             False,
@@ -3782,7 +3782,7 @@ ask(
         ),
         "Little: three of six bugs do the same": (
             True,
-            "Yes: an error that does not change the winner leaves no trace in the text. Compare "
+            "An error that does not change the winner leaves no trace in the text. Compare "
             "logits.",
         ),
         "The cache is right, at least for this prompt": (
@@ -3793,7 +3793,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-same-text" en="663f9782" role="quiz"
+# %% lang="ru" key="quiz-same-text" en="02e18884" role="quiz"
 ask(
     progress,
     "same-text",
@@ -3806,7 +3806,7 @@ ask(
         ),
         "Мало о чём: так же ведут себя три ошибки из шести": (
             True,
-            "Верно: если победитель прежний, ошибка не оставит в тексте следа. Сравнивайте "
+            "Если победитель прежний, ошибка не оставит в тексте следа. Сравнивайте "
             "логиты.",
         ),
         "Кэш верен — хотя бы для этой затравки": (
@@ -3834,7 +3834,7 @@ ask(
         ),
         "A second prompt after the first": (
             True,
-            "Yes, and in section 6 no other test caught it. Better still A, B, A: both answers "
+            "In section 6 no other test caught it. Better still A, B, A: both answers "
             "to A must be equal.",
         ),
         "One prompt, cut in chunks of many sizes": (
@@ -3845,7 +3845,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-reset" en="19881da7" role="quiz"
+# %% lang="ru" key="quiz-reset" en="0e69740e" role="quiz"
 ask(
     progress,
     "reset",
@@ -3862,7 +3862,7 @@ ask(
         ),
         "Вторая затравка после первой": (
             True,
-            "Верно, и в разделе 6 ни одна другая проверка эту ошибку не поймала. А ещё лучше A, "
+            "В разделе 6 ни одна другая проверка эту ошибку не поймала. А ещё лучше A, "
             "B, A: оба ответа на A обязаны совпасть.",
         ),
         "Одна затравка, разрезанная на куски разной длины": (
@@ -3880,7 +3880,7 @@ ask(
     {
         "Refuse, and say by how many tokens it is too long": (
             True,
-            "Yes. Only who wrote the prompt knows what may be left out; then fit_context "
+            "Only who wrote the prompt knows what may be left out; then fit_context "
             "shortens it, when told to.",
         ),
         "Leave out the first 76 tokens and answer": (
@@ -3896,7 +3896,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-too-long" en="8fba5511" role="quiz"
+# %% lang="ru" key="quiz-too-long" en="ca513671" role="quiz"
 ask(
     progress,
     "long_prompt",
@@ -3904,7 +3904,7 @@ ask(
     {
         "Отказаться и сказать, на сколько токенов она длиннее": (
             True,
-            "Верно. Чем можно пожертвовать, знает только автор затравки; тогда fit_context её "
+            "Чем можно пожертвовать, знает только автор затравки; тогда fit_context её "
             "укоротит, но лишь по его указанию.",
         ),
         "Отбросить первые 76 токенов и ответить": (
@@ -3938,13 +3938,13 @@ ask(
         ),
         "The whole model is read for one token": (
             True,
-            "Yes: half an operation for each byte read in float32, where the example machine "
+            "Half an operation for each byte read in float32, where the example machine "
             "could do seven.",
         ),
     },
 )
 
-# %% lang="ru" key="quiz-one-text" en="a90406f9" role="quiz"
+# %% lang="ru" key="quiz-one-text" en="694c0978" role="quiz"
 ask(
     progress,
     "one-text",
@@ -3963,7 +3963,7 @@ ask(
         ),
         "Вся модель читается ради одного токена": (
             True,
-            "Верно: в float32 это пол-операции на прочитанный байт, а машина для примера успела "
+            "В float32 это пол-операции на прочитанный байт, а машина для примера успела "
             "бы семь.",
         ),
     },
@@ -3992,13 +3992,13 @@ ask(
         ),
         "From none": (
             True,
-            "Yes: one text's cache takes longer to read than its arithmetic takes, and more "
+            "One text's cache takes longer to read than its arithmetic takes, and more "
             "texts bring more of both.",
         ),
     },
 )
 
-# %% lang="ru" key="quiz-no-batch" en="8646dc23" role="quiz"
+# %% lang="ru" key="quiz-no-batch" en="40be7121" role="quiz"
 ask(
     progress,
     "no_batch",
@@ -4021,7 +4021,7 @@ ask(
         ),
         "Ни с какого": (
             True,
-            "Верно: кэш одного текста читать дольше, чем выполнять его вычисления, а новые "
+            "Кэш одного текста читать дольше, чем выполнять его вычисления, а новые "
             "тексты добавляют и того и другого.",
         ),
     },
@@ -4039,7 +4039,7 @@ ask(
         ),
         "At these lengths the linear layers cost more": (
             True,
-            "Yes: their cost goes from quadratic to linear. At 16 thousand tokens the slopes "
+            "Their cost goes from quadratic to linear. At 16 thousand tokens the slopes "
             "are 2.89 and 1.93.",
         ),
         "Clocks are too coarse to show it": (
@@ -4054,7 +4054,7 @@ ask(
     },
 )
 
-# %% lang="ru" key="quiz-slopes" en="a388916c" role="quiz"
+# %% lang="ru" key="quiz-slopes" en="765306ff" role="quiz"
 ask(
     progress,
     "slopes",
@@ -4067,7 +4067,7 @@ ask(
         ),
         "При таких длинах дороже линейные слои": (
             True,
-            "Верно: их стоимость падает с квадратичной до линейной. При 16 тысячах токенов "
+            "Их стоимость падает с квадратичной до линейной. При 16 тысячах токенов "
             "наклоны — 2,89 и 1,93.",
         ),
         "Часы для этого слишком грубы": (
