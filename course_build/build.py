@@ -16,7 +16,7 @@ from course_build.embed import Library, is_embed, plan_embedding
 from course_build.exercises import check_exercises, leaks, solutions
 from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
 from course_build.glossary import Term, check_identifiers, read_glossary
-from course_build.glossary_links import Linker
+from course_build.glossary_links import Linker, Place
 from course_build.glossary_page import page_path, write_page
 from course_build.head import NAME, add_head, head_texts, module_number
 from course_build.headings import check_heading_order
@@ -61,7 +61,7 @@ class Rendered:
 
     findings: tuple[Finding, ...]
     editions: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
-    uses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    uses: Mapping[str, Mapping[str, Place]] = field(default_factory=dict)
     pages: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -162,7 +162,7 @@ def build_course(
     findings = [finding for rendered in results.values() for finding in rendered.findings]
     stop_if_broken(findings)
     notebooks, solved, pages = {}, {}, {}
-    uses: dict[str, dict[str, Mapping[str, str]]] = {language: {} for language in languages}
+    uses: dict[str, dict[str, Mapping[str, Place]]] = {language: {} for language in languages}
     for path, rendered in results.items():
         for language, editions in rendered.editions.items():
             stem = stem_of(path)
@@ -268,8 +268,8 @@ def compose_all(
 
 def link_editions(
     linker: Linker, learner: Sequence[NotebookCell], solved: Sequence[NotebookCell]
-) -> tuple[list[list[NotebookCell]], dict[str, str]]:
-    """Link the glossary in both editions, and name the section that first uses each term."""
+) -> tuple[list[list[NotebookCell]], dict[str, Place]]:
+    """Link the glossary in both editions, and name the place that first uses each term."""
     linked, places = linker.link_cells(learner)
     same = zip(solved, learner, linked, strict=True)
     return [linked, [new if cell is old else cell for cell, old, new in same]], places

@@ -32,6 +32,14 @@ class Sight:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a notebook first uses a term: the section's heading ("" before the first), the cell."""
+
+    section: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Use:
     """A term's words in a text."""
 
@@ -55,20 +63,17 @@ class Linker:
 
     def link_cells(
         self, cells: Sequence[NotebookCell]
-    ) -> tuple[list[NotebookCell], dict[str, str]]:
-        """Link one notebook; also name the section in which each term is first used.
-
-        What comes before the first section is in "".
-        """
+    ) -> tuple[list[NotebookCell], dict[str, Place]]:
+        """Link one notebook; also name the place in which each term is first used."""
         linked: set[str] = set()
-        places: dict[str, str] = {}
+        places: dict[str, Place] = {}
         section, done = "", []
         for cell in cells:
             if cell.kind == "markdown":
                 section = _last_section(cell.source) or section
                 if cell.origin.lang:  # a folded hint is HTML: nothing in it is linked
                     used, text = self.link(cell.source, cell.origin.lang, linked)
-                    places = {**dict.fromkeys(used, section), **places}
+                    places = {**dict.fromkeys(used, Place(section, cell.id)), **places}
                     cell = _with_text(cell, text)
             done.append(cell)
         return done, places

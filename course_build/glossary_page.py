@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from course_build.chrome import name_language, say
 from course_build.glossary import Term, Word
-from course_build.glossary_links import PAGE
+from course_build.glossary_links import PAGE, Place
 from course_build.head import module_number
 from course_build.settings import Settings
 
@@ -24,9 +24,9 @@ def write_page(
     terms: Sequence[Term],
     language: str,
     settings: Settings,
-    uses: Mapping[str, Mapping[str, str]],
+    uses: Mapping[str, Mapping[str, Place]],
 ) -> bytes:
-    """Write the page; `uses` says for each module under which heading it first uses each term."""
+    """Write the page; `uses` says for each module in which place it first uses each term."""
     others = [code for code in settings.languages if code != language]
     twins = [f"{say(code, 'glossary')}: [{code}/{PAGE}](../{code}/{PAGE})" for code in others]
     paragraphs = [f"# {say(language, 'glossary')}", *([" · ".join(twins)] if twins else [])]
@@ -70,11 +70,15 @@ def _names(term: Term, word: Word, language: str, others: Sequence[str]) -> list
     return parts
 
 
-def _first_use(key: str, language: str, uses: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _first_use(key: str, language: str, uses: Mapping[str, Mapping[str, Place]]) -> list[str]:
     """The way to the first section that uses a term, if any does."""
     for stem in sorted(uses):
         if key in uses[stem]:
-            section = f": {uses[stem][key]}" if uses[stem][key] else ""
-            place = {"number": module_number(stem), "section": section, "target": f"{stem}.ipynb"}
-            return [say(language, "glossary_first", **place)]
+            place = uses[stem][key]
+            section = f": {place.section}" if place.section else ""
+            target = f"{stem}.ipynb#{place.key}"
+            number = module_number(stem)
+            return [
+                say(language, "glossary_first", number=number, section=section, target=target)
+            ]
     return []

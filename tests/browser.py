@@ -8,11 +8,12 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu")
+BAD = ("error", "warning")  # kinds of messages in a page's console
 WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 390, "height": 844}
 
-# A module's page has 120 000 elements, nearly all of them coloured pieces of code, and axe looks
-# at each. One piece of each look stays and speaks for all others; and every fold is opened.
+# A page has up to 10 000 elements, nearly all of them coloured pieces of code, and axe looks at
+# each. One piece of each look stays and speaks for all others; and every fold is opened.
 ONE_OF_EACH = """() => {
   const seen = new Set();
   for (const block of document.querySelectorAll(".highlight pre")) {
@@ -23,8 +24,10 @@ ONE_OF_EACH = """() => {
     block.replaceChildren(...kept, block.textContent);
   }
   for (const fold of document.querySelectorAll("details")) fold.open = true;
-  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }"""
+AT_REST = """() => new Promise((done) => {  // what was asked for has been heard of, and drawn
+  setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+})"""
 SETTLED = "() => window.MathJax?.startup?.promise"
 
 
@@ -52,16 +55,23 @@ def opened_browser(*arguments):
 
 
 @contextmanager
-def opened_page(browser, path, **options):
-    """A page at rest, its formulas set; `page.asked` lists what it wanted from elsewhere."""
+def opened_page(browser, path, settled=True, **options):
+    """A page at rest, its formulas set; `page.asked` lists what it wanted from elsewhere.
+
+    `page.amiss` lists what its console complains of, and what it asked for and did not get.
+    """
     context = browser.new_context(viewport=WIDE, reduced_motion="reduce", **options)
     context.set_default_timeout(60_000)
     page = context.new_page()
-    page.asked = []
+    page.asked, page.amiss = [], []
+    page.on("console", lambda said: said.type in BAD and page.amiss.append(said.text))
+    page.on("pageerror", lambda error: page.amiss.append(str(error)))
+    page.on("requestfailed", lambda request: page.amiss.append(request.url))
     page.on("request", lambda request: page.asked.append(request.url))
     try:
-        page.goto(path.as_uri())
-        page.evaluate(SETTLED)
+        page.goto(path if isinstance(path, str) else path.as_uri())
+        if settled:  # asked of a script
+            page.evaluate(SETTLED)
         page.asked = [url for url in page.asked if not url.startswith(("file:", "data:"))]
         yield page
     finally:

@@ -1,11 +1,13 @@
 """What several test files share: every rendered notebook, executed once for all of them."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import settings
 
-from course_build.run.jobs import find_course
+from course_build.run.jobs import ROOT, find_course
 from course_build.run.outcome import Outcome
 from course_build.run.reports import table
 from course_build.run.session import run_course
@@ -27,6 +29,15 @@ def executed(request):
     outcomes = run.outcomes
     request.config.stash[OUTCOMES] = outcomes
     return {(o.job.edition, o.job.language, o.job.name): o for o in outcomes}
+
+
+@pytest.fixture(scope="session")
+def site(executed):
+    """The folder of the pages, built once from the notebooks that were executed for all tests."""
+    command = [sys.executable, "-m", "course_build.site"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ROOT / "build" / "site"
 
 
 OUTCOMES = pytest.StashKey[list[Outcome]]()

@@ -7,9 +7,10 @@ import pytest
 
 from course_build.settings import Settings, parse_settings
 from course_build.site import pages
-from course_build.site.html_pages import with_languages, without_tex
+from course_build.site.html_pages import with_languages
 from course_build.site.minutes import minutes
 from course_build.site.pages import Links
+from course_build.site.sections import plain
 from course_build.site.sources import all_pages
 from course_build.site.switch import named_languages
 
@@ -112,7 +113,7 @@ def test_links_lead_to_pages(at, link, wanted):
 def test_the_anchors_of_a_text_become_targets_and_its_twin_line_goes():
     twin = "Глоссарий: [ru/glossary.md](../ru/glossary.md)"
     text = f'# Glossary\n\n{twin}\n\nAll.\n\n<a id="top-k"></a>\n\n## k\n'
-    wanted = "# Glossary\n\nAll.\n\n(top-k)=\n## k\n"
+    wanted = "(title)=\n\n# Glossary\n\nAll.\n\n(top-k)=\n## k\n"
     assert pages.page_text(text, Links("glossary", {})) == wanted
 
 
@@ -135,6 +136,12 @@ def test_each_section_is_a_page_called_after_its_key():
         ("masks.html", "3. Masks of d_k"),
         ("recap.html", "Recap"),
     ]
+
+
+def test_two_sections_never_share_a_page():
+    _, made = page(prose("a-ask", "## A"), prose("b-ask", "## B"), prose("b-say", "## B again"))
+    names = {name for name in made.sources if name.startswith("module_03/")}
+    assert names == {f"module_03/{name}.ipynb" for name in ("index", "a", "b-ask", "b-say")}
 
 
 def test_the_time_of_a_page_is_that_of_its_words_its_code_and_its_exercises():
@@ -174,23 +181,24 @@ def test_colab_and_binder_are_offered_where_the_repository_is_known():
 
 def test_the_first_page_lists_the_pages_in_order_or_welcomes():
     text = pages.index_page("A course", ["b/index", "glossary"]).decode()
-    assert text.startswith("# A course\n")
+    assert text.startswith("(title)=\n\n# A course\n")
     assert text.index("b/index") < text.index("glossary")
     made = page(texts={"welcome": "# Hello\n\n[Go](module_03_idea.ipynb)\n", "a": "# A\n"})[1]
     index = made.sources["index.md"].decode()
-    assert index.startswith("# Hello\n\n[Go](page:module_03/index.html)\n")
+    assert index.startswith("(title)=\n\n# Hello\n\n[Go](page:module_03/index.html)\n")
     assert index.index("module_03/index\n") < index.index("\na\n")
     assert "welcome.md" not in made.sources
 
 
-def test_a_link_to_another_language_says_which_and_a_title_shows_no_tex():
+def test_a_link_to_another_language_says_which():
     link, after = '<a class="x" href="../../ru/module_03/masks.html#see"', ">x</a>"
     other = '<a href="../run.html">y</a>'
     marked = f'{link} lang="ru" hreflang="ru"{after}{other}'
     assert with_languages(f"{link}{after}{other}", ["en", "ru"]) == marked
-    set_formula = '<span class="math notranslate nohighlight">\\(d_k\\)</span>'
-    assert without_tex(f"Root of {set_formula}?") == "Root of d_k?"
-    assert without_tex("Root of \\(d_k\\)?") == "Root of d_k?"
+
+
+def test_a_title_where_no_formula_is_set_shows_its_letters():
+    assert plain(r"2. Root of $\sqrt{d_k}$ & `view` <b>") == "2. Root of d_k & view <b>"
 
 
 def test_a_language_is_named_in_itself_or_by_its_code():

@@ -4,7 +4,7 @@ from html import escape
 
 from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput
 
-from course_build.site.doctree import PlacesByKey, PlainLongCode
+from course_build.site.doctree import LongTitle, PlacesByKey, PlainLongCode
 from course_build.site.html_pages import finish_page
 from course_build.site.meta import tell_head
 
@@ -57,8 +57,11 @@ def visit_fold(self, node):
 
 
 def setup(app):
+    app.add_config_value("course_code", "", "env", [str])
+    app.add_config_value("course_titles", {}, "env", [dict])
+    app.add_transform(LongTitle)
     app.add_transform(PlacesByKey)
     app.add_transform(PlainLongCode)
-    app.connect("html-page-context", tell_head)
     app.connect("html-page-context", finish_page)
+    app.connect("html-page-context", tell_head)
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_HideCellInput))

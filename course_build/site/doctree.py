@@ -6,6 +6,7 @@ from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
 LONG = 20_000  # characters of code: what nobody reads through is shown without its colours
+LOSING = (nodes.raw, nodes.table, nodes.math_block)  # written without their name, or with it twice
 
 
 class PlacesByKey(SphinxTransform):
@@ -23,7 +24,7 @@ class PlacesByKey(SphinxTransform):
             keys = [name for name in node.get("names", ()) if name in explicit]
             if isinstance(node, nodes.target) and node.get("refid"):
                 node.parent.remove(node)
-            elif keys and isinstance(node, nodes.raw):
+            elif keys and isinstance(node, LOSING):
                 node["ids"], node["names"] = [], []
                 node.parent.insert(node.parent.index(node), nodes.target(ids=keys))
             elif keys:
@@ -32,6 +33,20 @@ class PlacesByKey(SphinxTransform):
                 node["ids"] = [node["cell_metadata"]["key"]]
         for name in explicit:
             self.document.nametypes[name] = False
+
+
+class LongTitle(SphinxTransform):
+    """Let a section's page be called together with its module, where it is named alone.
+
+    So it is among the results of a search.
+    """
+
+    default_priority = 720
+
+    def apply(self, **kwargs: Any) -> None:
+        title = self.config.course_titles.get(self.env.docname)
+        if title:
+            self.document["title"] = title
 
 
 class PlainLongCode(SphinxTransform):

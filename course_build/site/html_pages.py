@@ -3,30 +3,31 @@
 Sphinx calls `finish_page` for each page before it fills in the template.
 """
 
+import html
 import re
 from typing import Any
 
-TEX = re.compile(r'(?:<span class="math[^"]*">)?\\\((.*?)\\\)(?:</span>)?')
+from course_build.site.meta import plain_title
+
 ACROSS = r'(<a [^>]*?href="(?:\.\./)+({codes})/[^"]*")'  # a link to another language's page
 
 
 def finish_page(
     app: Any, name: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Change the title, the neighbours' titles and the body in the template's context."""
-    context["title"] = without_tex(context.get("title") or "")
+    """Change the title, the neighbours' titles and the body in the template's context.
+
+    Sphinx gives the title for a list of results, which names the module too.
+    """
+    if name in app.env.titles:
+        context["title"] = app.builder.render_partial(app.env.titles[name])["title"]
     for neighbour in ("prev", "next"):
         if context.get(neighbour):
             told = context[neighbour]
-            context[neighbour] = {**told, "title": without_tex(told["title"])}
+            context[neighbour] = {**told, "title": html.escape(plain_title(told["title"]))}
     if "body" in context:
         codes = [language["code"] for language in app.config.html_context["languages"]]
         context["body"] = with_languages(context["body"], codes)
-
-
-def without_tex(title: str) -> str:
-    """The formulas of a title as their letters: a tab or a link shows no set formula."""
-    return TEX.sub(r"\1", title)
 
 
 def with_languages(body: str, codes: list[str]) -> str:

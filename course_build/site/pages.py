@@ -21,6 +21,7 @@ ANCHOR = re.compile(r'<a id="([\w-]+)"></a>\n\n(?=#)')
 TWINS = re.compile(r"\n[^\n]*\]\(\.\./\w+/[\w-]+\.md\)[^\n]*\n")
 PICTURE = re.compile(r"(?<=\]\()\.\./\.\./figures/\w+/(?P<name>[\w.-]+\.svg)")
 PICTURES = "pictures"  # of pages of prose: Sphinx puts them in their place
+TITLE = "title"  # the name of the place where a page begins, as of a module's first cell
 FOLD_TITLE = re.compile(r"#@title (.*)\n")
 
 
@@ -79,7 +80,7 @@ def index_page(title: str, pages: Sequence[str], welcome: str = "") -> bytes:
     """The first page: a text that welcomes, or the course's title and the pages in order."""
     if welcome:
         return f"{welcome.rstrip()}\n\n{toctree(pages)}".encode()
-    return f"# {title}\n\n{toctree(pages, hidden=False)}".encode()
+    return f"({TITLE})=\n\n# {title}\n\n{toctree(pages, hidden=False)}".encode()
 
 
 def toctree(pages: Sequence[str], hidden: bool = True) -> str:
@@ -91,7 +92,8 @@ def toctree(pages: Sequence[str], hidden: bool = True) -> str:
 def page_text(text: str, links: Links) -> str:
     """A page of prose as MyST: its anchors become targets, its links lead to pages."""
     text = PICTURE.sub(rf"{PICTURES}/\g<name>", TWINS.sub("", text, count=1))
-    return links.lead(ANCHOR.sub(r"(\1)=\n", text))
+    anchored = ANCHOR.sub(r"(\1)=\n", text)
+    return links.lead(f"({TITLE})=\n\n{anchored}" if anchored.startswith("# ") else anchored)
 
 
 def _prose(key: str, source: str) -> dict[str, Any]:

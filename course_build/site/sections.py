@@ -5,16 +5,20 @@ A page is called after the key of the cell that it begins with, in the folder of
 the module's number is what its file is known by. So an address is short, and stays.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from course_build.executed import joined
 from course_build.head import module_number
 from course_build.prose import parse_inline, parse_prose
+from course_build.site.meta import plain_title
 
+MATH = "math_inline"
 FIRST = "index"
-ASKS = "-ask"  # how the key of a cell that opens a section ends
+BAR = re.compile("-(ask|say|read|see)$")  # how the key of a cell of prose may end
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ def split(notebook: Mapping[str, Any], stem: str) -> list[Section]:
         if cut[-1] and 2 in [level for level, _ in _headings(cell)]:
             cut.append([])
         cut[-1].append(cell)
-    names = [FIRST, *(cells[0]["id"].removesuffix(ASKS) for cells in cut[1:])]
+    keys = [cells[0]["id"] for cells in cut[1:]]
+    short = [BAR.sub("", key) for key in keys]
+    names = [FIRST, *(name if short.count(name) == 1 else keys[n] for n, name in enumerate(short))]
     return [
         Section(f"{folder_of(stem)}/{name}", _title(cells[0]), cells)
         for name, cells in zip(names, cut, strict=True)
@@ -76,7 +82,12 @@ def with_anchors(cell: Mapping[str, Any], raised: bool) -> str:
 
 def plain(title: str) -> str:
     """A title as text, without marks, for where no formula is set."""
-    return "".join(token.content for token in parse_inline(title))
+    return plain_title(
+        "".join(
+            rf"\({token.content}\)" if token.type == MATH else escape(token.content)
+            for token in parse_inline(title)
+        )
+    )
 
 
 def _headings(cell: Mapping[str, Any]) -> list[tuple[int, int]]:

@@ -87,7 +87,15 @@ def _told(
         path = quote(f"notebooks/{language}/{stem}.ipynb", safe="")
         opening["colab"] = in_colab(stem, language, settings)
         opening["binder"] = f"{BINDER}/{settings.repository}/{settings.branch}?labpath={path}"
-    told = {page.name: {**opening, "minutes": times.get(page.name, 0)} for page in pages}
+    module = plain(pages[0].title)
+    told = {
+        page.name: {
+            **opening,
+            "minutes": times.get(page.name, 0),
+            "title": plain(page.title) + (f" · {module}" if page is not pages[0] else ""),
+        }
+        for page in pages
+    }
     told[pages[0].name]["contents"] = [
         {
             "link": f"{page.file_name}.html",

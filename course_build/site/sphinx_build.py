@@ -1,5 +1,6 @@
 """One language's pages by Sphinx, in a process of its own: Sphinx keeps state in globals."""
 
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,15 @@ def settings_of(site: Site) -> dict[str, Any]:
         "html_context": {"languages": site.languages, "site": site.address, "told": site.told},
         "html_static_path": ["static", *([str(assets)] if assets.is_dir() else [])],
         "locale_dirs": [str(site.work / "locale")],
+        "course_code": code_digest(),
+        "course_titles": {name: told["title"] for name, told in site.told.items()},
     }
+
+
+def code_digest() -> str:
+    """What this code is: pages that another made are made anew, all of them."""
+    files = sorted(path for kind in ("**/*.py", "**/*.html") for path in HERE.glob(kind))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def build(site: Site) -> int:

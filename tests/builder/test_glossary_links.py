@@ -237,8 +237,8 @@ def test_the_page_is_written_checked_and_missed(course):
     page = course.read("notebooks/en/glossary.md")
     assert '<a id="mask"></a>\n\n## mask\n\nA table of yes and no, one for each pair.' in page
     assert "Русский: [маска](../ru/glossary.md#mask) · in code: `scale`" in page
-    assert "first used: [Module 3: Begin](module_03_toy.ipynb)" in page
-    assert "впервые: [модуль 3: Начало](module_03_toy.ipynb)" in course.read(
+    assert "first used: [Module 3: Begin](module_03_toy.ipynb#one)" in page
+    assert "впервые: [модуль 3: Начало](module_03_toy.ipynb#one)" in course.read(
         "notebooks/ru/glossary.md"
     )
     assert course.run("--check").code == 0

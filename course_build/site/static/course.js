@@ -39,3 +39,42 @@ for (const label of document.querySelectorAll(".nav-overlay-icon, .toc-overlay-i
   drawer.addEventListener("change", tell);
   tell();
 }
+
+// A copy button has a name, and what it did is said aloud. The words are the button's own.
+(() => {
+  const status = document.createElement("div");
+  status.setAttribute("role", "status");
+  status.className = "visually-hidden";
+  document.body.append(status);
+
+  new MutationObserver((changes) => {
+    for (const { target, addedNodes, oldValue } of changes) {
+      for (const button of addedNodes) {
+        if (button.classList?.contains("copybtn")) button.setAttribute("aria-label", button.dataset.tooltip);
+      }
+      if (target.classList.contains("copybtn") && oldValue) {
+        const said = target.dataset.tooltip;
+        status.textContent = said === target.getAttribute("aria-label") ? "" : said;
+      }
+    }
+  }).observe(document.querySelector("article"), {
+    attributeFilter: ["data-tooltip"],
+    attributeOldValue: true,
+    childList: true,
+    subtree: true,
+  });
+})();
+
+// Formulas change the height of a page as they are set: one that was opened at a place goes back
+// there, unless its reader has gone on by then.
+(() => {
+  const signs = ["wheel", "touchstart", "pointerdown", "keydown"];
+  let isMoved = false;
+  for (const sign of signs) addEventListener(sign, () => (isMoved = true), { once: true, passive: true });
+
+  addEventListener("load", async () => {
+    await window.MathJax?.startup?.promise;
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (place && !isMoved) place.scrollIntoView();
+  });
+})();

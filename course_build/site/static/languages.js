@@ -3,6 +3,8 @@
 (() => {
   const places = [...document.querySelectorAll("article section[id], article .cell[id], article p[id]")];
 
+  const TOP = 100; // pixels: what has begun above this line is being read
+
   // The place that the address names, as long as it is in view; else the last that has begun.
   const here = () => {
     const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -10,7 +12,7 @@
       const { top, bottom } = named.getBoundingClientRect();
       if (bottom > 0 && top < innerHeight) return named.id;
     }
-    const begun = places.filter((place) => place.getBoundingClientRect().top < innerHeight / 3);
+    const begun = places.filter((place) => place.getBoundingClientRect().top < TOP);
     return scrollY > 0 ? begun.at(-1)?.id : "";
   };
 
