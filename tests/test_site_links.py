@@ -51,6 +51,19 @@ def test_a_place_has_the_same_name_in_every_language(site, marked, name):
     assert [other ^ first for other in others] == [set() for _ in others]
 
 
+@pytest.mark.parametrize("language", SETTINGS.languages)
+def test_previous_and_next_lead_through_all_pages_and_back(site, marked, language):
+    folder, ways = (site / language).resolve(), {}
+    for way in ("next-page", "prev-page"):
+        place = (folder / "index.html") if way == "next-page" else ways["next-page"][-1]
+        seen = ways[way] = [place]
+        while found := [link for link, given in marked[place].links if given.get("class") == way]:
+            place = (place.parent / found[0]).resolve()
+            seen.append(place)
+    assert ways["next-page"] == ways["prev-page"][::-1]
+    assert {path.relative_to(folder).as_posix() for path in seen} == {*NAMES} - {"search.html"}
+
+
 def test_every_cell_of_every_module_can_be_linked_to(site, marked, executed):
     from course_build.executed import read_notebook
     from course_build.run.jobs import ROOT
@@ -72,9 +85,10 @@ def test_a_link_to_another_language_says_which(site, marked):
         for link, given in page.links:
             target = os.path.relpath((path.parent / urlsplit(link).path).resolve(), site.resolve())
             code = target.split(os.sep)[0]
-            if code in SETTINGS.languages and code != own and given.get("rel") != "stylesheet":
-                told = [given.get("hreflang")] + ([given.get("lang")] if "rel" not in given else [])
-                silent += [f"{path}: {link}"] if set(told) != {code} else []
+            is_read = "rel" not in given and "src" not in given
+            if is_read and code in SETTINGS.languages and code != own:
+                told = {given.get("hreflang"), given.get("lang")}
+                silent += [f"{path}: {link}"] if told != {code} else []
     assert silent == []
 
 

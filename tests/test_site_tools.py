@@ -21,7 +21,7 @@ def site(root):
 
 
 def links(page):
-    return {address: given for address, given in Markup(page).links}
+    return dict(Markup(page).links)
 
 
 def test_every_page_of_a_module_leads_to_its_notebook_in_its_language(site):

@@ -137,20 +137,6 @@ def test_the_theme_one_chooses_stays_on_the_next_page(served, browser):
         assert page.evaluate("document.body.dataset.theme") == chosen
 
 
-def test_previous_and_next_lead_through_all_pages_and_back(site, browser):
-    with opened_page(browser, site / "ru" / "index.html") as page:
-        ways = {}
-        for way in ("next", "prev"):
-            seen = [page.url]
-            while page.locator(f".{way}-page").count():
-                page.locator(f".{way}-page").click()
-                page.wait_for_load_state()
-                seen.append(page.url)
-            ways[way] = seen
-        assert ways["next"] == ways["prev"][::-1]
-        assert len(ways["next"]) == len(list((site / "ru").glob("**/*.html"))) - 1  # not the search
-
-
 def test_the_notebook_of_a_page_can_be_had(served, browser):
     with opened_page(browser, f"{served}/ru/{SECTION}", accept_downloads=True) as page:
         with page.expect_download() as got:
