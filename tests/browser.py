@@ -24,6 +24,7 @@ ONE_OF_EACH = """() => {
     block.replaceChildren(...kept, block.textContent);
   }
   for (const fold of document.querySelectorAll("details")) fold.open = true;
+  dispatchEvent(new Event("resize"));  // lines have become longer: what scrolls now is to be found
 }"""
 AT_REST = """() => new Promise((done) => {  // what was asked for has been heard of, and drawn
   setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
