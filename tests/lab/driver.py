@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-PATIENCE = 300_000  # milliseconds for all cells of a notebook on a busy machine
+PATIENCE = 600_000  # milliseconds for all cells of a notebook on a busy machine
+MOMENT = 60_000  # milliseconds for what a reader would not wait for
 
 FIND = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.content?.widgets)"
 OPEN = """panel && panel.content.widgets.length === wanted
@@ -13,15 +14,39 @@ ENDED = """(() => {
     if (panel.sessionContext.session?.kernel?.status !== "idle") return "";
     const code = panel.content.widgets.filter(cell => cell.model.type === "code");
     if (code.every(cell => cell.model.executionCount !== null)) return "all cells ran";
-    return panel.node.querySelector('[data-mime-type="application/vnd.jupyter.error"]')
-        ? "a cell failed" : "";
+    const failed = cell => [...Array(cell.model.outputs.length).keys()]
+        .some(place => cell.model.outputs.get(place).type === "error");
+    return code.some(failed) ? "a cell failed" : "";
 })()"""
+SETTLED = """panel.content.widgets.every(({ model, node }) => {
+    const outputs = [...Array(model.outputs?.length ?? 0).keys()].map(n => model.outputs.get(n));
+    const alive = outputs.filter(one => "application/vnd.jupyter.widget-view+json" in one.data);
+    return alive.length <= node.querySelectorAll(".jp-OutputArea-output > .jupyter-widgets").length
+        && [...node.querySelectorAll(".jp-OutputArea img")].every(image => image.complete);
+})"""
 RAN = """(() => {
     const cell = panel.content.widgets.find(cell => cell.model.id === wanted.key);
     return panel.sessionContext.session?.kernel?.status === "idle"
         && ![null, wanted.count].includes(cell.model.executionCount);
 })()"""
+CLEARED = """panel.sessionContext.session?.kernel?.status === "idle"
+    && panel.content.widgets.every(cell => (cell.model.executionCount ?? null) === null)"""
+RAN_ABOVE = """(() => {
+    const cells = panel.content.widgets;
+    const above = cells.slice(0, cells.findIndex(cell => cell.model.id === wanted));
+    return panel.sessionContext.session?.kernel?.status === "idle"
+        && above.every(cell => cell.model.executionCount !== null);
+})()"""
+HOLDS = """panel.content.widgets.find(cell => cell.model.id === wanted.key)
+    .node.textContent.includes(wanted.words)"""
+CHANGED = """(() => {
+    const cell = panel.content.widgets.find(cell => cell.model.id === wanted.key);
+    const alt = cell.node.querySelector(".jp-OutputArea img")?.alt;
+    return alt && alt !== wanted.alt && alt;
+})()"""
 COUNT = "panel.content.widgets.find(cell => cell.model.id === wanted).model.executionCount"
+MOVABLE = ".noUi-handle, select, input[type=radio]:not(:checked)"
+KEYS = {"select": "End", "input": "Space"}  # in a list, JupyterLab takes the arrows for itself
 SOURCE = "panel.content.widgets.find(cell => cell.model.id === wanted).model.sharedModel.source"
 LOOK = """(() => {
     const seen = node => !!node && node.getBoundingClientRect().height > 0;
@@ -87,6 +112,7 @@ class OpenNotebook:
     def wait(self) -> None:
         """Wait until all cells ran or one failed; save, and look at page and file."""
         self.ended = self.until(ENDED)
+        self.until(SETTLED, patience=MOMENT)
         self.save()
         self.cells = self.ask(LOOK)
         self.saved = json.loads(self.file.read_text(encoding="utf-8"))
@@ -156,9 +182,32 @@ class OpenNotebook:
         parts = self.cell(key).locator(".jp-OutputArea-output")
         return "\n".join(parts.all_text_contents())
 
-    def look(self) -> list[dict]:
-        """What stands in the page now, cell by cell."""
-        return self.ask(LOOK)
+    def reads(self, key: str, words: str) -> None:
+        """Wait until these words stand in a cell."""
+        self.until(HOLDS, {"key": key, "words": words}, MOMENT)
+
+    def alt(self, key: str) -> str:
+        """What the picture in a cell's output is said to show."""
+        return self.cell(key).locator(".jp-OutputArea img").first.get_attribute("alt")
+
+    def move(self, key: str) -> str:
+        """Move the first control of a view by keyboard; return what its picture then shows."""
+        before = self.alt(key)
+        control = self.cell(key).locator(MOVABLE).first
+        control.focus()
+        at_end = control.get_attribute("aria-valuenow") == control.get_attribute("aria-valuemax")
+        kind = control.evaluate("control => control.localName")
+        control.press(KEYS.get(kind, "ArrowLeft" if at_end else "ArrowRight"))
+        return self.until(CHANGED, {"key": key, "alt": before}, MOMENT)
+
+    def start_anew(self, key: str) -> None:
+        """Restart the kernel, clear all outputs, and run the cells above this one."""
+        self.choose("Kernel", "Restart Kernel and Clear Outputs of All Cells…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        self.until(CLEARED)
+        self.cell(key).locator(".jp-InputPrompt").click()
+        self.choose("Run", "Run All Above Selected Cell")
+        self.until(RAN_ABOVE, key)
 
     def close(self) -> None:
         """Close the page; the server ends the kernel."""

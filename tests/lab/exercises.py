@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-FOLD = re.compile(r"\A<details><summary>")
+FOLD = re.compile(r"\A<details\b")
 CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OPEN = re.compile(r"^(?:def |class )?(\w+)", re.MULTILINE)
 
