@@ -557,13 +557,13 @@ r"""
 # %% lang="en" key="predict-favourite"
 progress.predict(
     "favourite",
-    "What share of its attention (0 to 1) goes to the favourite key if we do not divide?",
+    "What share of its attention (0 to 1) goes to the favourite key if scores are not divided?",
 )
 
-# %% lang="ru" key="predict-favourite" en="3393f494"
+# %% lang="ru" key="predict-favourite" en="fca87aab"
 progress.predict(
     "favourite",
-    "Какая доля внимания (от 0 до 1) достанется любимому ключу, если не делить?",
+    "Какая доля внимания (от 0 до 1) достанется любимому ключу, если оценки не делить?",
 )
 
 # %% key="saturation"
@@ -699,10 +699,10 @@ r"""
 """
 
 # %% lang="en" key="predict-offset-zero"
-progress.predict("offset-zero", "With offset 0, how many of the five keys does it read?")
+progress.predict("offset-zero", "With offset 0, how many of the five keys does the new query read?")
 
-# %% lang="ru" key="predict-offset-zero" en="4b9096a1"
-progress.predict("offset-zero", "Сколько из пяти ключей он прочтёт при сдвиге 0?")
+# %% lang="ru" key="predict-offset-zero" en="5e344de5"
+progress.predict("offset-zero", "Сколько из пяти ключей прочтёт новый запрос при сдвиге 0?")
 
 # %% key="offset-use"
 for offset in (0, 4):
@@ -1240,7 +1240,7 @@ r"""
 # %% lang="en" key="predict-detach"
 progress.predict(
     "detach",
-    "The output is the same to the last bit. What does the query learn now?",
+    "Weights cut off, output the same to the last bit: what does the query learn?",
     {
         "full": "the same as before",
         "weak": "less: a smaller gradient reaches it",
@@ -1248,10 +1248,10 @@ progress.predict(
     },
 )
 
-# %% lang="ru" key="predict-detach" en="85b5a18c"
+# %% lang="ru" key="predict-detach" en="1bf6b889"
 progress.predict(
     "detach",
-    "Выход прежний до последнего бита. Чему теперь научится запрос?",
+    "Веса отрезаны, выход прежний до последнего бита: чему научится запрос?",
     {
         "full": "тому же, что и раньше",
         "weak": "меньшему: градиент дойдёт ослабленным",
