@@ -2,10 +2,10 @@
 r"""
 # Teach this in a week
 
-Five sessions take a class that programs in Python from a dot product to a language model with a cache, measured and checked. You need no slides of your own, no graphics card, and no solutions that could leak: the contracts say what is wrong, and why.
+Five sessions take a class that programs in Python from a dot product to a language model with a cache, measured and checked. You need no slides of your own, no graphics card, and no solutions to keep secret: the contracts say what is wrong, and why.
 """
 
-# %% [markdown] lang="ru" key="title" en="d1e413b5"
+# %% [markdown] lang="ru" key="title" en="e01d5163"
 r"""
 # Курс за неделю
 
@@ -19,25 +19,25 @@ r"""
 | day | theme | alone |
 |---|---|---:|
 | [](teaching.md#day-1) | who reads whom, and how strongly | 1¼ hours |
-| [](teaching.md#day-2) | order, heads, blocks | 1 hour |
+| [](teaching.md#day-2) | where the order comes from, what a block is made of | 1 hour |
 | [](teaching.md#day-3) | a loss, a model, its text | 1¼ hours |
 | [](teaching.md#day-4) | the same model three times, and its cache | 1½ hours |
-| [](teaching.md#day-5) | bugs, speed, costs | 1¾ hours |
+| [](teaching.md#day-5) | what breaks silently, what is fast, and why | 1¾ hours |
 
 *Alone* is the time for reading, running and solving without talking, estimated as on the pages of the modules. In class take twice as long: half of each session is better spent on predictions and on arguing about them.
 """
 
-# %% [markdown] lang="ru" key="plan" en="c7a53c6f"
+# %% [markdown] lang="ru" key="plan" en="67cd2c73"
 r"""
 ## План
 
 | день | тема | без обсуждений |
 |---|---|---:|
 | [](teaching.md#day-1) | кто кого читает и насколько внимательно | 1¼ часа |
-| [](teaching.md#day-2) | порядок, головы, блоки | 1 час |
+| [](teaching.md#day-2) | откуда берётся порядок и из чего сделан блок | 1 час |
 | [](teaching.md#day-3) | потери, модель, её тексты | 1¼ часа |
 | [](teaching.md#day-4) | одна модель трижды и её кэш | 1½ часа |
-| [](teaching.md#day-5) | ошибки, скорость, стоимость | 1¾ часа |
+| [](teaching.md#day-5) | что ломается молча, что работает быстро и почему | 1¾ часа |
 
 *Без обсуждений* — это время на чтение, запуск и решение, оценённое так же, как на страницах модулей. На занятии отведите вдвое больше: половину лучше потратить на предсказания и споры о них.
 """
