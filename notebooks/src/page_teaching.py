@@ -315,6 +315,7 @@ Read together:
 - [](module_04_decoder_only_lm.ipynb#weights-ask)
 - [](module_04_decoder_only_lm.ipynb#families)
 - [](module_04_decoder_only_lm.ipynb#recap-ask)
+- [](module_04_decoder_only_lm.ipynb#quiz-ask)
 - [](module_04_decoder_only_lm.ipynb#quiz-say)
 
 Solve:
@@ -327,7 +328,7 @@ Solve:
 Discuss: which cache bugs leave the greedy text unchanged, and who would have found them? Why does a larger batch cost almost nothing, and until when? What would you have to measure to trust a speed that somebody else reports?
 """
 
-# %% [markdown] lang="ru" key="day-5" en="d21b9d71"
+# %% [markdown] lang="ru" key="day-5" en="fb0789e8"
 r"""
 ## День 5. Ошибки, скорость, стоимость
 
@@ -340,6 +341,7 @@ r"""
 - [](module_04_decoder_only_lm.ipynb#weights-ask)
 - [](module_04_decoder_only_lm.ipynb#families)
 - [](module_04_decoder_only_lm.ipynb#recap-ask)
+- [](module_04_decoder_only_lm.ipynb#quiz-ask)
 - [](module_04_decoder_only_lm.ipynb#quiz-say)
 
 Решаем:
