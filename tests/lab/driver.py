@@ -21,7 +21,9 @@ ENDED = """(() => {
 SETTLED = """panel.content.widgets.every(({ model, node }) => {
     const outputs = [...Array(model.outputs?.length ?? 0).keys()].map(n => model.outputs.get(n));
     const alive = outputs.filter(one => "application/vnd.jupyter.widget-view+json" in one.data);
-    return alive.length <= node.querySelectorAll(".jp-OutputArea-output > .jupyter-widgets").length
+    const input = node.querySelector(".jp-InputArea-editor, .jp-InputPlaceholder");
+    return (model.type !== "code" || input?.getBoundingClientRect().height > 0)  // drawn late
+        && alive.length <= node.querySelectorAll(".jp-OutputArea-output > .jupyter-widgets").length
         && [...node.querySelectorAll(".jp-OutputArea img")].every(image => image.complete);
 })"""
 RAN = """(() => {
