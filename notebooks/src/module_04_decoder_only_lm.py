@@ -3125,10 +3125,10 @@ r"""
 """
 
 # %% lang="en" key="predict-gpu-batch"
-progress.predict("gpu-batch", "From which batch on does arithmetic take as long as reading?")
+progress.predict("gpu-batch", "7 billion parameters on that GPU: from which batch on is arithmetic as slow as reading?")
 
-# %% lang="ru" key="predict-gpu-batch" en="52211b83"
-progress.predict("gpu-batch", "Начиная с какого пакета вычисления занимают столько же времени, сколько чтение?")
+# %% lang="ru" key="predict-gpu-batch" en="e3a7820e"
+progress.predict("gpu-batch", "7 миллиардов параметров на такой видеокарте: с какого пакета вычисления не быстрее чтения?")
 
 # %% [markdown] lang="en" key="ex-balance-statement"
 r"""
