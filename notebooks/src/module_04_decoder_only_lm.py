@@ -3125,10 +3125,10 @@ r"""
 """
 
 # %% lang="en" key="predict-gpu-batch"
-progress.predict("gpu-batch", "7 billion parameters on that GPU: from which batch on is arithmetic as slow as reading?")
+progress.predict("gpu-batch", "7 billion parameters on a large GPU: from which batch on is arithmetic as slow as reading?")
 
-# %% lang="ru" key="predict-gpu-batch" en="e3a7820e"
-progress.predict("gpu-batch", "7 миллиардов параметров на такой видеокарте: с какого пакета вычисления не быстрее чтения?")
+# %% lang="ru" key="predict-gpu-batch" en="1a1e29b2"
+progress.predict("gpu-batch", "7 миллиардов параметров на большой видеокарте: с какого пакета вычисления не быстрее чтения?")
 
 # %% [markdown] lang="en" key="ex-balance-statement"
 r"""
