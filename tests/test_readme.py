@@ -8,9 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from course_lib.contracts import causal_mask
+from course_lib.report import ContractViolation
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ["README.md", "README.ru.md"]
+LANGUAGES = {"README.md": "en", "README.ru.md": "ru"}
 DOCUMENTS = [*READMES, "CONTRIBUTING.md"]
 UNLISTED = {"LICENSE", "README.md", "README.ru.md", "pyproject.toml", "requirements-dev.txt"}
 
@@ -95,6 +100,16 @@ def outline(name):
 
 def test_the_readmes_have_the_same_structure_and_the_same_commands():
     assert outline("README.md") == outline("README.ru.md")
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_contract_says_of_the_shown_code_what_the_readme_shows(name, monkeypatch):
+    monkeypatch.setattr("course_lib.text.LANGUAGE", LANGUAGES[name])
+    (code,), (message,) = fences(name, "python"), fences(name, "text")
+    check = causal_mask.check_causal_mask_contract
+    with pytest.raises(ContractViolation) as refused:
+        exec(code, {"torch": torch, check.__name__: check})
+    assert f"{refused.value}\n" == message
 
 
 def links(name):

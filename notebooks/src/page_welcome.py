@@ -188,16 +188,16 @@ r"""
 
 - A passed contract is strong evidence, not a proof: it shows that none of many attacks found a mistake.
 - A mistake that is in no catalogue is refused as well, but nobody tells you its name.
-- The models are tiny, so that everything runs in seconds. Nothing here is trained on the internet, and times measured on a CPU are not a graphics card's.
+- The models are tiny, so that everything runs in seconds. None of them has read the internet, unless you bring GPT-2's weights; and times measured on a CPU are not a graphics card's.
 - A check of your own code keeps accidents away, not malice: it is no sandbox.
 """
 
-# %% [markdown] lang="ru" key="limits" en="80c37dbd"
+# %% [markdown] lang="ru" key="limits" en="84368bc6"
 r"""
 ## Чего здесь нет
 
 - Пройденный контракт — сильный довод, но не доказательство: ни одна из многих атак не нашла ошибки.
 - Ошибка, которой нет в каталоге, тоже будет отвергнута, но её имени вам никто не назовёт.
-- Модели крошечные, чтобы всё выполнялось за секунды. Ничто здесь не обучено на текстах из интернета, а время, измеренное на процессоре, не скажет о видеокарте.
+- Модели крошечные, чтобы всё выполнялось за секунды. Интернета они не читали, разве что вы сами принесёте веса GPT-2; а по времени, измеренному на процессоре, нельзя судить о видеокарте.
 - Проверка вашего кода защищает от случайностей, а не от злого умысла: это не песочница.
 """

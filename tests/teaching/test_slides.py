@@ -99,8 +99,6 @@ def test_what_does_not_fit_below_goes_to_the_next_slide_code_with_its_output():
         prose("a", "## One\n\nLook."), code("b", long, printed("1")), code("c", long, printed("2"))
     )
     assert [kinds for _, kinds, _ in stack] == [["prose", "code", "output"], ["code", "output"]]
-    [stack] = slides(prose("a", "## One\n\nLook."), code("b", long, printed("1\n" * 8)))
-    assert [kinds for _, kinds, _ in stack] == [["prose"], ["code", "output"]]
     [first, *_] = deck([prose("title", "# T"), code("b", long), code("c", long)])
     assert all(slide.height <= ROOM for slide in first)
 
