@@ -18,14 +18,14 @@ r"""
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A CPU is enough. Running everything takes about a minute; reading it all and doing the exercises, about three hours.
+**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A CPU is enough. Running everything takes about a minute; reading it all and doing the exercises, about three and a half hours.
 
 As before, cells titled *Machinery* are folded, and nothing you must know is hidden in them.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="64514e70"
+# %% [markdown] lang="ru" key="before-you-start" en="32bfed99"
 r"""
-**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Термины и правило сэмплирования здесь те же, и оба модуля стерегут одни и те же контракты. Обычного процессора достаточно. Полный запуск занимает около минуты, чтение с упражнениями — около трёх часов.
+**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Термины и правило сэмплирования здесь те же, и оба модуля стерегут одни и те же контракты. Обычного процессора достаточно. Полный запуск занимает около минуты, чтение с упражнениями — около трёх с половиной часов.
 
 Как и раньше, ячейки с заголовком *Служебный код* свёрнуты, и ничего обязательного в них не спрятано.
 """
