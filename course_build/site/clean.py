@@ -43,6 +43,7 @@ ATTRIBUTES = {
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
 }
+CLASSES = {"p": {"course-call"}}  # of course_lib/practice; course.css hides it
 STYLES = {
     "background", "border", "border-collapse", "color", "font", "font-style", "font-weight",
     "padding", "text-align", "white-space",
@@ -100,12 +101,13 @@ def clean_text(text: str) -> str:
 
 
 def clean_html(text: str) -> str:
-    """Keep words, tables and their looks; no script, style sheet, picture, form, id or class."""
+    """Keep words, tables and their looks; no script, style sheet, picture, form, id, own class."""
     return nh3.clean(
         text,
         tags=TAGS,
         clean_content_tags=FORGOTTEN,
         attributes=ATTRIBUTES,
+        allowed_classes=CLASSES,
         attribute_filter=lambda _, name, value: (
             value if name != "style" or is_passive(value) else None
         ),

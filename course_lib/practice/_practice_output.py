@@ -1,6 +1,7 @@
 """One output in every form at once: for a page, for a terminal, and alive where one can click."""
 
 import html
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from course_lib.live import load_widgets
 from course_lib.practice._practice_texts import practice_words
 
 _PRACTICE_VIEW = "application/vnd.jupyter.widget-view+json"
+_PRACTICE_COLUMNS = 84  # as many as a page shows without scrolling
 # A choice of `ipywidgets` has one line of fixed height: a long one would lie over the next.
 _PRACTICE_STYLE = (
     "<style>.course-choices .widget-radio-box label {display: flex; flex-flow: row-reverse; "
@@ -34,6 +36,11 @@ def practice_show(page: str, text: str, controls: Any = None) -> None:
     display(data, raw=True)
 
 
+def practice_say(text: str) -> None:
+    """Print a sentence in lines that a page shows whole."""
+    print(textwrap.fill(text, _PRACTICE_COLUMNS, break_long_words=False, break_on_hyphens=False))
+
+
 def practice_page(*parts: str) -> str:
     """Put pieces of a page together; they name no colour, so they read on light and dark."""
     return f'<div style="color:inherit;background:transparent">{"".join(parts)}</div>'
@@ -43,6 +50,11 @@ def practice_paragraph(text: str, *, strong: bool = False) -> str:
     """A paragraph with these words."""
     words = html.escape(text)
     return f"<p><strong>{words}</strong></p>" if strong else f"<p>{words}</p>"
+
+
+def practice_call(text: str) -> str:
+    """A paragraph for those who can run code; a site, where nobody can, hides its class."""
+    return f'<p class="course-call">{html.escape(text)}</p>'
 
 
 def practice_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -77,7 +77,7 @@ _PRACTICE_TEXTS = {
     "answer": {"en": "your answer", "ru": "ваш ответ"},
     "right": {"en": "✓ right", "ru": "✓ верно"},
     "wrong": {"en": "✗ not right", "ru": "✗ неверно"},
-    "predict": {"en": "Predict before you run", "ru": "Сначала предскажите"},
+    "predict": {"en": "Prediction", "ru": "Предсказание"},
     "predict_choice": {
         "en": "To record your prediction, put its word into this cell's call, for example "
         "{call}, and run the cell again.",
@@ -85,10 +85,10 @@ _PRACTICE_TEXTS = {
         "{call}, и выполните её ещё раз.",
     },
     "predict_number": {
-        "en": "To record your prediction, put a number into this cell's call, for example "
-        "{call}, and run the cell again.",
-        "ru": "Чтобы записать предсказание, добавьте число в вызов этой ячейки, например "
-        "{call}, и выполните её ещё раз.",
+        "en": "To record your prediction, put {call} into this cell's call, with a number in "
+        "place of the dots, and run the cell again.",
+        "ru": "Чтобы записать предсказание, добавьте {call} в вызов этой ячейки, с числом вместо "
+        "точек, и выполните её ещё раз.",
     },
     "recorded": {
         "en": "Recorded: {guess}. Read on and run the next cells to see what comes.",
@@ -121,11 +121,11 @@ _PRACTICE_TEXTS = {
     "ask": {"en": "Quiz question", "ru": "Вопрос для проверки"},
     "ask_open": {
         "en": "Open a choice to read what it means.",
-        "ru": "Раскройте вариант, чтобы прочитать пояснение.",
+        "ru": "Раскройте ответ, чтобы прочитать пояснение.",
     },
     "ask_plain": {
         "en": "To record your answer, run {call} with the number of your choice.",
-        "ru": "Чтобы записать ответ, выполните {call} с номером вашего варианта.",
+        "ru": "Чтобы записать свой ответ, выполните {call}, подставив его номер.",
     },
     "unasked": {
         "en": "The question {name} has not been asked yet: run its cell first.",

@@ -8,9 +8,11 @@ from typing import Any
 
 from course_lib.live import is_live, load_widgets
 from course_lib.practice._practice_output import (
+    practice_call,
     practice_choices,
     practice_page,
     practice_paragraph,
+    practice_say,
     practice_show,
     practice_status,
     practice_title,
@@ -79,13 +81,13 @@ class Predictions:
         told = {"actual": self.words(name, actual)}
         if guess is None:
             self.file.change("predictions", name, {"guess": None, "seen": True})
-            print(practice_words("compare_nothing", **told))
+            practice_say(practice_words("compare_nothing", **told))
             return
         held = _prediction_holds(guess, actual, within)
         new = {"guess": guess, "seen": True, "held": held}
         self.file.change("predictions", name, {**self.entry(name), **new})
         told["guess"] = self.words(name, guess)
-        print(practice_words("compare_held" if held else "compare_surprise", **told))
+        practice_say(practice_words("compare_held" if held else "compare_surprise", **told))
         if within and not isinstance(actual, str) and actual and math.isfinite(actual):
             print(_prediction_distance(guess, actual, within))
 
@@ -152,11 +154,11 @@ def _prediction_distance(guess: float, actual: float, within: float) -> str:
 def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:
     """The question as a page and as text, with how to answer it in plain code."""
     question, choices = predictions.asked[name]
-    call = f'guess="{next(iter(choices))}"' if choices else "guess=1000"
+    call = f'guess="{next(iter(choices))}"' if choices else "guess=..."
     how = practice_words("predict_choice" if choices else "predict_number", call=call)
     guess = predictions.guess(name)
     said = "" if guess is None else practice_words("recorded", guess=predictions.words(name, guess))
-    title = f"{practice_words('predict')}: {question}"
+    title = f"{practice_words('predict')}. {question}"
     items = "".join(
         f"<li><code>{html.escape(word)}</code>: {html.escape(words)}</li>"
         for word, words in choices.items()
@@ -164,7 +166,7 @@ def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:
     page = practice_page(
         practice_paragraph(title, strong=True),
         f"<ul>{items}</ul>" if items else "",
-        practice_paragraph(how),
+        practice_call(how),
         practice_paragraph(said) if said else "",
     )
     lines = [title, *(f"  {word}: {words}" for word, words in choices.items()), how]
@@ -189,7 +191,7 @@ def _prediction_controls(predictions: Predictions, name: str) -> Any:
         control = _number_control(guess or 0, record)
     if guess is not None:
         record(guess)
-    title = practice_title(f"{practice_words('predict')}: {question}")
+    title = practice_title(f"{practice_words('predict')}. {question}")
     return widgets.VBox([title, control, told])
 
 

@@ -15,6 +15,7 @@ from course_lib.practice._practice_output import (
     practice_lines,
     practice_page,
     practice_paragraph,
+    practice_say,
     practice_show,
     practice_table,
 )
@@ -113,7 +114,7 @@ def _predict(
         predictions.ask(name, question, choices)
         return
     predictions.meet(name, question, choices)
-    print(predictions.record(name, guess))
+    practice_say(predictions.record(name, guess))
 
 
 def _exercise_state(entry: Mapping[str, Any]) -> str:

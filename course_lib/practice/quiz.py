@@ -6,9 +6,11 @@ from typing import Any
 
 from course_lib.live import is_live, load_widgets
 from course_lib.practice._practice_output import (
+    practice_call,
     practice_choices,
     practice_page,
     practice_paragraph,
+    practice_say,
     practice_show,
     practice_status,
     practice_title,
@@ -36,7 +38,7 @@ def answer(progress: Progress, name: str, choice: int) -> None:
 
     Raises:  ValueError for a question that was not asked, or a choice that it does not have
     """
-    print(_explain_answer(progress, name, choice))
+    practice_say(_explain_answer(progress, name, choice))
 
 
 def _check_question(name: str, question: str, choices: Mapping[str, tuple[bool, str]]) -> None:
@@ -86,7 +88,8 @@ def _question_pages(progress: Progress, name: str) -> tuple[str, str]:
     page = practice_page(
         practice_paragraph(title, strong=True),
         f"<ol>{items}</ol>",
-        practice_paragraph(f"{practice_words('ask_open')} {how}"),
+        practice_paragraph(practice_words("ask_open")),
+        practice_call(how),
     )
     lines = [f"  {number}. {words}" for number, words in enumerate(choices, 1)]
     return page, "\n".join([title, *lines, how])

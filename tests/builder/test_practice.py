@@ -135,6 +135,8 @@ def test_a_check_outside_of_its_cell_is_refused(repo):
         'progress = Progress(__name__, {"root": ("core", "Root")})',
         'progress = Progress(module="module_03", exercises={"root": ("core", "Root")})',
         'Progress("module_03", {"root": ("core", "Root")})',
+        'x = [0]\nx[0] = Progress("module_03", {"root": ("core", "Root")})',
+        'x = sys\nx.progress = Progress("module_03", {"root": ("core", "Root")})',
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(repo, text):

@@ -56,6 +56,7 @@ def test_an_answer_may_be_long_without_a_longest_cell(repo):
         ([*CHOICES, ("four", False, " ")], "quiz-choice", "the choice 'four' has no verdict"),
         ([*CHOICES, (" ", False, "No.")], "quiz-choice", "has no verdict or no words"),
         ([*CHOICES, ("four", 0, "No.")], "quiz-choice", "the choice 'four' has no verdict"),
+        ([("none", None, "Yes."), *CHOICES[1:]], "quiz-choice", "the choice 'none' has no verdict"),
     ],
 )
 def test_choices_that_mislead_are_refused(repo, choices, rule, told):

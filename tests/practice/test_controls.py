@@ -158,6 +158,40 @@ def test_a_number_is_recorded_when_the_button_is_pressed(progress, clicked, fold
     assert told(found).startswith('<p role="status">Recorded: 12000. ')
 
 
+def test_each_press_records_the_number_that_stands_there_then(progress, clicked, folder):
+    progress.predict("params", "How many?")
+    found = controls(clicked)
+    number, button = only(ipywidgets.FloatText, found), only(ipywidgets.Button, found)
+    assert number.value == 0
+    for value in (-3, 0.5, 0):
+        number.value = value
+        button.click()
+        number.value = 7
+        assert recorded(folder, "predictions")["params"]["guess"] == value
+        assert f"Recorded: {value}. " in told(found)
+
+
+def test_what_is_pressed_or_chosen_after_the_result_is_late(progress, clicked, folder):
+    progress.compare("params", 3)
+    progress.compare("row", "no")
+    progress.predict("params", "How many?")
+    found = controls(clicked)
+    only(ipywidgets.FloatText, found).value = 3
+    only(ipywidgets.Button, found).click()
+    progress.predict("row", "Safe?", GUESSES)
+    only(ipywidgets.RadioButtons, controls(clicked)).value = "no"
+    for name in ("params", "row"):
+        assert recorded(folder, "predictions")[name]["late"] is True
+    progress.compare("params", 3)
+    assert recorded(folder, "predictions")["params"]["late"] is True
+
+
+def test_the_question_above_the_controls_shows_its_words_as_they_are(progress, clicked):
+    progress.predict("row", "Is <u>1</u> < 2?", GUESSES)
+    title = controls(clicked)[1].value
+    assert "Prediction. Is &lt;u&gt;1&lt;/u&gt; &lt; 2?" in title
+
+
 def test_an_earlier_prediction_is_shown_again_and_stays_as_it_was(progress, clicked, begin, folder):
     progress.predict("row", "Safe?", GUESSES, guess="no")
     progress.predict("params", "How many?", guess=12_000)

@@ -10,6 +10,7 @@ import pytest
 from course_build.chrome import CHROME, LEVELS
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.site.clean import clean_html, clean_output
+from course_build.site.sphinx_build import HERE
 from course_lib.practice._certificate import _CERTIFICATE_TEXTS
 from course_lib.practice._practice_texts import _PRACTICE_LEVELS, _PRACTICE_TEXTS
 from course_lib.practice.progress import PROGRESS_LEVELS
@@ -24,6 +25,9 @@ CHOICES = {
     "the <queries>": (False, "Then columns sum to 1."),
     "both & none": (False, "A matrix has two axes."),
 }
+
+
+STATIC = HERE / "static"
 
 
 @pytest.fixture
@@ -101,6 +105,35 @@ def test_a_site_shows_the_whole_page(filled, outputs):
         assert words(cleaned) == words(before)
         kept = [node.tag for node in cleaned.iter() if node.tag != "tbody"]
         assert kept == [node.tag for node in before.iter()]
+
+
+def test_a_page_of_a_site_hides_how_to_record_an_answer_and_knows_no_other_class(outputs, progress):
+    progress.predict("row", "Safe?", {"yes": "yes, it is", "no": "no"})
+    progress.predict("params", "How many?")
+    ask(progress, "axis", "Along which axis?", CHOICES)
+    for page in outputs:
+        cleaned = ElementTree.fromstring(clean_html(page["text/html"]))
+        (hidden,) = [node for node in cleaned.iter() if node.get("class")]
+        assert (hidden.tag, hidden.get("class")) == ("p", "course-call")
+        assert words(hidden).startswith("To record your ")
+        assert words(hidden) in page["text/plain"]
+    assert "Open a choice" not in words(hidden)
+    assert re.search(r"\.course-call \{\s*display: none;", (STATIC / "course.css").read_text())
+    assert clean_html('<p class="sidebar course-call">a</p><b class="course-call">b</b>') == (
+        '<p class="course-call">a</p><b>b</b>'
+    )
+
+
+def test_a_prediction_shows_its_words_as_they_are(outputs, progress):
+    named = {"<i>a</i>": "<b>one</b> & 2", "b": "two"}
+    progress.predict("row", "Is <u>1</u> < 2?", named)
+    items = [words(item) for item in outputs.page.iter("li")]
+    assert items == ["<i>a</i>: <b>one</b> & 2", "b: two"]
+    assert "Prediction. Is <u>1</u> < 2?" in words(outputs.page)
+    progress.predict("row", "Is 1 < 2?", named, guess="<i>a</i>")
+    progress.predict("row", "Is 1 < 2?", named)
+    assert words(outputs.page).count("<b>one</b> & 2") == 2
+    assert {node.tag for node in outputs.page.iter()} == {"div", "p", "strong", "ul", "li", "code"}
 
 
 def test_a_site_prefers_the_page_to_the_text(filled, outputs):

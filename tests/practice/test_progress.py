@@ -1,10 +1,8 @@
 """What came out last is what is recorded, and what is recorded is what is shown."""
 
 import json
-import math
 
 import pytest
-import torch
 
 from course_lib.practice.progress import Progress
 from course_lib.report import ContractReport, ContractViolation
@@ -14,8 +12,8 @@ from .conftest import EXERCISES, judge
 CHOICES = {"yes": "yes, it is not masked", "no": "no, nan spreads"}
 
 
-def recorded(folder, section="exercises"):
-    return json.loads((folder / "module_03.progress.json").read_text())[section]
+def recorded(folder):
+    return json.loads((folder / "module_03.progress.json").read_text())["exercises"]
 
 
 def shown(progress, capsys):
@@ -139,158 +137,15 @@ def test_everything_recorded_is_shown(progress, capsys):
     ]
 
 
+def test_an_exercise_that_the_table_has_no_more_counts_for_nothing(progress, capsys):
+    for name in ("gone", "mask"):
+        progress.file.change("exercises", name, {"state": "passed", "clauses": ["rows"]})
+    lines = shown(progress, capsys)
+    assert lines[0] == "Contracts passed: 1 of 3  ■□□"
+    assert "gone" not in "".join(lines)
+
+
 def test_showing_writes_nothing(progress, folder):
     progress.show()
     progress.certificate("Ada")
     assert not list(folder.iterdir())
-
-
-# Predictions
-
-
-def test_a_question_in_plain_words_says_how_to_answer(progress, capsys):
-    progress.predict("row", "Will row 1 be safe?", CHOICES)
-    out = capsys.readouterr().out
-    assert out.startswith("Predict before you run: Will row 1 be safe?\n  yes: yes, it is not")
-    assert 'guess="yes"' in out
-    progress.predict("params", "How many parameters?")
-    assert "guess=1000" in capsys.readouterr().out
-
-
-def test_a_choice_is_recorded_and_compared_in_its_words(progress, folder, capsys):
-    progress.predict("row", "Safe?", CHOICES, guess="yes")
-    assert capsys.readouterr().out.startswith("Recorded: yes, it is not masked. ")
-    assert recorded(folder, "predictions")["row"]["guess"] == "yes"
-    progress.compare("row", "no")
-    out = capsys.readouterr().out
-    assert out.startswith(
-        "✗ A surprise. Predicted: yes, it is not masked; result: no, nan spreads. It teaches"
-    )
-    progress.compare("row", "yes")
-    assert capsys.readouterr().out.startswith(
-        "✓ As predicted. Predicted: yes, it is not masked; result: yes"
-    )
-
-
-@pytest.mark.parametrize(
-    ("guess", "actual", "within", "held"),
-    [
-        (100, 100, 0.0, True),
-        (100, 101, 0.0, False),
-        (90, 100, 0.1, True),
-        (110, 100, 0.1, True),
-        (89, 100, 0.1, False),
-        (-90, -100, 0.1, True),
-        (0, 0, 0.1, True),
-        (1e-9, 0, 0.1, False),
-        (12_000, torch.tensor(12_345), 0.1, True),
-        (1, math.inf, 0.1, False),
-        (1, math.nan, 0.1, False),
-    ],
-)
-def test_a_number_holds_within_its_share_of_the_result(
-    progress, folder, guess, actual, within, held
-):
-    progress.predict("params", "How many?", guess=guess)
-    progress.compare("params", actual, within=within)
-    assert recorded(folder, "predictions")["params"]["held"] is held
-
-
-def test_the_distance_of_a_number_is_said(progress, capsys):
-    progress.predict("params", "How many?", guess=12_000)
-    progress.compare("params", 12_345, within=0.1)
-    assert "Off by 2.79%; up to 10% counts as right." in capsys.readouterr().out
-
-
-def test_without_a_prediction_the_result_is_told_all_the_same(progress, capsys):
-    progress.compare("params", 12_345)
-    assert capsys.readouterr().out.startswith("○ The result is 12345. You recorded no prediction")
-
-
-def test_a_prediction_made_after_the_result_is_called_late(progress, folder, capsys):
-    progress.compare("row", "no")
-    progress.predict("row", "Safe?", CHOICES, guess="no")
-    progress.compare("row", "no")
-    assert recorded(folder, "predictions")["row"]["late"] is True
-    assert "✓ as predicted (predicted after the result was shown)" in "\n".join(
-        shown(progress, capsys)
-    )
-
-
-def test_the_same_prediction_again_is_not_late_and_a_changed_one_forgets_its_outcome(
-    progress, folder
-):
-    progress.predict("row", "Safe?", CHOICES, guess="yes")
-    progress.compare("row", "no")
-    progress.predict("row", "Safe?", CHOICES, guess="yes")
-    assert recorded(folder, "predictions")["row"]["late"] is False
-    progress.predict("row", "Safe?", CHOICES, guess="no")
-    assert recorded(folder, "predictions")["row"] == {"guess": "no", "seen": True, "late": True}
-
-
-@pytest.mark.parametrize(
-    ("guess", "choices", "error", "message"),
-    [
-        ("maybe", CHOICES, ValueError, "guess must be one of \\['yes', 'no'\\]; got 'maybe'"),
-        (1, CHOICES, ValueError, "guess must be one of"),
-        ("many", None, TypeError, "guess must be a number; got 'many'"),
-        (True, None, TypeError, "guess must be a number"),
-        (math.inf, None, ValueError, "guess must be finite"),
-        (math.nan, None, ValueError, "guess must be finite"),
-        (10**400, None, ValueError, "guess must be finite"),
-        (1, {"only": "one"}, ValueError, "choices must hold two or more"),
-    ],
-)
-def test_a_guess_that_cannot_be_compared_is_refused(
-    progress, folder, guess, choices, error, message
-):
-    with pytest.raises(error, match=message):
-        progress.predict("row", "Safe?", choices, guess=guess)
-    assert not list(folder.iterdir())
-
-
-@pytest.mark.parametrize("actual", [True, None, [1.0]])
-def test_a_result_that_is_no_choice_and_no_number_is_refused(progress, actual):
-    with pytest.raises(TypeError, match="actual must be the name of a choice or a number"):
-        progress.compare("row", actual)
-
-
-@pytest.mark.parametrize(
-    ("choices", "actual", "message"),
-    [
-        (CHOICES, "maybe", "actual must be one of \\['yes', 'no'\\], as was asked; got 'maybe'"),
-        (CHOICES, 3, "actual must be one of"),
-        (None, "yes", "actual must be a number, as was asked; got 'yes'"),
-    ],
-)
-def test_a_result_that_was_no_possible_answer_is_refused(progress, choices, actual, message):
-    progress.predict("row", "Safe?", choices)
-    with pytest.raises(ValueError, match=message):
-        progress.compare("row", actual)
-
-
-@pytest.mark.parametrize(
-    ("kept", "choices", "actual"),
-    [("maybe", CHOICES, "no"), (3, CHOICES, "no"), ("yes", None, 3)],
-)
-def test_a_guess_that_todays_question_cannot_have_is_no_guess(
-    progress, capsys, kept, choices, actual
-):
-    progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
-    progress.predict("row", "Safe?", choices)
-    assert "Recorded" not in capsys.readouterr().out
-    progress.compare("row", actual)
-    assert capsys.readouterr().out.startswith("○ The result is ")
-
-
-@pytest.mark.parametrize(("kept", "actual"), [("yes", 3), (3, "yes")])
-def test_a_guess_of_another_kind_than_the_result_is_no_guess(progress, capsys, kept, actual):
-    progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
-    progress.compare("row", actual, within=0.1)
-    assert capsys.readouterr().out.startswith("○ The result is ")
-
-
-def test_numpy_and_torch_numbers_are_recorded_as_numbers(progress, folder):
-    progress.predict("a", "How many?", guess=torch.tensor(3).numpy()[()])
-    progress.predict("b", "How much?", guess=torch.tensor(0.5).numpy()[()])
-    assert {n: e["guess"] for n, e in recorded(folder, "predictions").items()} == {"a": 3, "b": 0.5}

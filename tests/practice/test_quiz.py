@@ -75,6 +75,7 @@ def test_a_question_that_was_not_asked_says_to_run_its_cell(progress):
         ("a", "Why?", {"one": (False, "No."), "two": (False, "No.")}, "exactly one of two or more"),
         ("a", "Why?", {"one": (True, "Yes."), "two": (True, "Yes.")}, "exactly one of two or more"),
         ("a", "Why?", {"one": (True, "Yes."), "two": (None, "No.")}, "exactly one of two or more"),
+        ("a", "Why?", {"one": (None, "Yes."), "two": (False, "No.")}, "exactly one of two or more"),
         ("a", "Why?", {"one": (True, "Yes."), "two": (False, " ")}, "none for \\['two'\\]"),
     ],
 )
