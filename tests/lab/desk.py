@@ -25,6 +25,8 @@ CONFIG = {  # the page tells about itself; nothing is asked of the network
 CONFIG["LabApp"] |= {"news_url": None, "extension_manager": "readonly"}
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    # two savings at once, on a busy machine, make it ask which one is meant
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     # light or dark, as the browser's user prefers
     "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
 }
