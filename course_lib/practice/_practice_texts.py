@@ -19,19 +19,19 @@ _PRACTICE_TEXTS = {
         "en": "{file} was written by a newer edition of the course and stays as it is. Until this "
         "kernel ends, your progress is kept in memory only.",
         "ru": "Файл {file} записан более новой версией курса, и мы его не трогаем. Ваши успехи "
-        "помнит только память ядра, до его остановки.",
+        "хранятся только в памяти ядра, до его остановки.",
     },
     "unreadable": {
         "en": "{file} cannot be read ({what}). It stays as it is. Until this kernel ends, your "
         "progress is kept in memory only.",
-        "ru": "Файл {file} не читается ({what}), и мы его не трогаем. Ваши успехи помнит только "
-        "память ядра, до его остановки.",
+        "ru": "Файл {file} не читается ({what}), и мы его не трогаем. Ваши успехи хранятся "
+        "только в памяти ядра, до его остановки.",
     },
     "unwritable": {
         "en": "{file} cannot be written here ({what}). Until this kernel ends, your progress is "
         "kept in memory only.",
-        "ru": "Файл {file} не удаётся записать ({what}). Ваши успехи помнит только память ядра, "
-        "до его остановки.",
+        "ru": "Файл {file} не удаётся записать ({what}). Ваши успехи хранятся только в памяти "
+        "ядра, до его остановки.",
     },
     "kept": {
         "en": "Kept in {file} beside this notebook; it never leaves your computer. Delete the "
@@ -81,14 +81,14 @@ _PRACTICE_TEXTS = {
     "predict_choice": {
         "en": "To record your prediction, put its word into this cell's call, for example "
         "{call}, and run the cell again.",
-        "ru": "Чтобы записать предсказание, добавьте его имя в вызов этой ячейки, например "
+        "ru": "Чтобы записать предсказание, впишите имя ответа в вызов этой ячейки, например "
         "{call}, и выполните её ещё раз.",
     },
     "predict_number": {
         "en": "To record your prediction, put {call} into this cell's call, with a number in "
         "place of the dots, and run the cell again.",
-        "ru": "Чтобы записать предсказание, добавьте {call} в вызов этой ячейки, с числом вместо "
-        "точек, и выполните её ещё раз.",
+        "ru": "Чтобы записать предсказание, впишите в вызов этой ячейки {call}, с числом вместо "
+        "многоточия, и выполните её ещё раз.",
     },
     "recorded": {
         "en": "Recorded: {guess}. Read on and run the next cells to see what comes.",
