@@ -9,6 +9,7 @@ import pytest
 
 from course_build.site.__main__ import build_site
 from course_build.site.clean import clean_html, clean_output, clean_svg, clean_text
+from course_build.views import VIEW
 from tests.browser import opened_browser, opened_page
 
 RUN = "document.documentElement.dataset.ran+=' NAME'"  # what a script does, to be seen
@@ -85,7 +86,25 @@ def data(name, kind, text, **metadata):
     }
 
 
+WORDS = f'"><script>{RUN}</script><img src="{ELSEWHERE}" onerror="{RUN}">'
+CONTROL = {"name": WORDS, "label": WORDS, "kind": "range", "values": [WORDS, "2"], "start": 0}
+FRAME = {"svg": SVG, "alt": WORDS}
+
+
+def view(name, **changes):
+    """A drawing that says it can be another one."""
+    frames = dict.fromkeys(["0,0", "0,1", "1,0", "1,1"], FRAME)
+    told = {"name": f"../../{WORDS}", "frames": frames}
+    told = {**told, "controls": [CONTROL, {**CONTROL, "kind": "choice"}], **changes}
+    output = data(name, "image/svg+xml", SVG)
+    output["data"][VIEW] = json.loads(named(name, json.dumps(told)))
+    return output
+
+
 OUTPUTS = [
+    view("view"),
+    view("view-far", controls=[{**CONTROL, "start": 10**30}], frames={"0": FRAME, "1": FRAME}),
+    view("view-odd", frames=dict.fromkeys(["__proto__", "-1,0", "1e9,0", "../../x"], FRAME)),
     *(data(name, "text/html", text) for name, text in {**UNASKED, **ASKED}.items()),
     data("svg", "image/svg+xml", SVG, **{"image/svg+xml": {"alt": f'"><script>{RUN}</script>'}}),
     data("latex", "text/latex", LATEX),
@@ -135,7 +154,7 @@ def guest(tmp_path_factory):
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(notebook(outputs)), encoding="utf-8")
     assert build_site(root) == 0
-    return root / "build" / "site" / "en" / "module_01_guest.html"
+    return root / "build" / "site" / "en" / "module_01" / "index.html"
 
 
 def acts(page, patience=0.5):
@@ -188,10 +207,23 @@ def test_of_a_hostile_page_remain_only_harmless_elements(browser, guest):
 
 
 def test_a_drawing_opened_alone_runs_nothing(browser, guest):
-    (drawing,) = guest.parent.glob("_static/figures/*.svg")
-    with opened_page(browser, drawing) as page:
+    drawings = sorted(guest.parent.parent.glob("_static/figures/*.svg"))
+    assert len(drawings) == 4 + 3  # 3: the other pictures of the view that is whole
+    for drawing in drawings:
+        with opened_page(browser, drawing) as page:
+            assert acts(page, patience=0.1) == set()
+            assert page.evaluate("document.querySelectorAll('rect').length") == 1
+
+
+def test_a_hostile_view_shows_its_pictures_and_its_words_and_does_nothing_else(browser, guest):
+    with opened_page(browser, guest) as page:
+        (whole,) = page.locator(".view").all()  # the others are figures that stand still
+        for control in whole.locator("input, select").all():
+            control.press("End")
         assert acts(page) == set()
-        assert page.evaluate("document.querySelectorAll('rect').length") == 1
+        assert whole.locator("label").first.inner_text() == named("view", WORDS)
+        assert whole.locator("img").get_attribute("alt") == named("view", WORDS)
+        assert whole.locator("img").get_attribute("src").endswith(".1-1.svg")
 
 
 def test_what_is_printed_is_shown_as_it_was_written(browser, guest):

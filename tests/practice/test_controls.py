@@ -204,6 +204,9 @@ def test_an_earlier_prediction_is_shown_again_and_stays_as_it_was(progress, clic
     fresh.predict("params", "How many?")
     assert only(ipywidgets.FloatText, controls(clicked)).value == 12_000
     assert recorded(folder, "predictions") == before
+    fresh.predict("zero", "How many?", guess=0)
+    fresh.predict("zero", "How many?")
+    assert "Recorded: 0" in told(controls(clicked))
 
 
 @pytest.mark.parametrize(("kept", "choices"), [("maybe", GUESSES), (3, GUESSES), ("yes", None)])
