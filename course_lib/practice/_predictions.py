@@ -18,9 +18,7 @@ from course_lib.practice._practice_output import (
     practice_title,
 )
 from course_lib.practice._practice_texts import practice_words
-from course_lib.practice._progress_file import ProgressFile
-
-_LARGEST_GUESS = 1e300
+from course_lib.practice._progress_file import PROGRESS_LARGEST_GUESS, ProgressFile
 
 
 class Predictions:
@@ -121,7 +119,7 @@ def _checked_guess(guess: Any, choices: Mapping[str, str]) -> Any:
     if isinstance(guess, bool) or not isinstance(guess, numbers.Real):
         raise TypeError(f"guess must be a number; got {guess!r}")
     number = int(guess) if isinstance(guess, numbers.Integral) else float(guess)
-    if not abs(number) <= _LARGEST_GUESS:
+    if not abs(number) <= PROGRESS_LARGEST_GUESS:
         raise ValueError("guess must be finite, and no larger than a float can be")
     return number
 

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import json
-import math
 import os
 import secrets
 import time
@@ -17,7 +16,12 @@ from course_lib.practice._practice_texts import practice_words
 _PROGRESS_SCHEMA = 1
 _PROGRESS_LARGEST = 1_000_000  # bytes: more was never written here
 _PROGRESS_PATIENCE = 5.0  # seconds to wait for another notebook that writes
-_PROGRESS_STATES = ("open", "passed", "broken")
+_PROGRESS_STATES = {  # state: what its entry must tell
+    "open": set(),
+    "passed": {"contract", "clauses"},
+    "broken": {"contract", "clause"},
+}
+PROGRESS_LARGEST_GUESS = 1e300
 
 
 class _NewerProgress(Exception):
@@ -35,8 +39,11 @@ def _are_progress_words(value: object) -> bool:
 
 def _is_exercise_entry(entry: dict[str, Any]) -> bool:
     words = (entry.get(name, "") for name in ("contract", "clause"))
+    state = entry.get("state")
     return (
-        entry.get("state") in _PROGRESS_STATES
+        isinstance(state, str)
+        and state in _PROGRESS_STATES
+        and _PROGRESS_STATES[state] <= entry.keys()
         and all(isinstance(word, str) for word in words)
         and all(_are_progress_words(entry.get(name, [])) for name in ("clauses", "mistakes"))
     )
@@ -44,7 +51,8 @@ def _is_exercise_entry(entry: dict[str, Any]) -> bool:
 
 def _is_prediction_entry(entry: dict[str, Any]) -> bool:
     guess = entry.get("guess")
-    number = isinstance(guess, int | float) and not isinstance(guess, bool) and math.isfinite(guess)
+    number = isinstance(guess, int | float) and not isinstance(guess, bool)
+    number = number and abs(guess) <= PROGRESS_LARGEST_GUESS
     marks = (entry.get(name, False) for name in ("late", "seen", "held"))
     return (number or guess is None or isinstance(guess, str)) and all(
         isinstance(mark, bool) for mark in marks

@@ -227,10 +227,17 @@ DAMAGED = {
     "a state": with_entry("exercises", {"state": "won"}).encode(),
     "clauses": with_entry("exercises", {"state": "passed", "clauses": [1]}).encode(),
     "a clause": with_entry("exercises", {"state": "broken", "clause": 1}).encode(),
+    "a list for a state": with_entry("exercises", {"state": ["open"]}).encode(),
+    "passed nothing": with_entry("exercises", {"state": "passed", "contract": "c"}).encode(),
+    "passed at nobody": with_entry("exercises", {"state": "passed", "clauses": []}).encode(),
+    "broken nowhere": with_entry("exercises", {"state": "broken", "contract": "c"}).encode(),
     "mistakes": with_entry("exercises", {"state": "broken", "mistakes": "a"}).encode(),
     "a guess": with_entry("predictions", {"guess": [1]}).encode(),
     "a huge guess": b'{"schema_version": 1, "module": "module_03", '
     b'"predictions": {"x": {"guess": 1e999}}}',
+    "a guess with more digits than a float has": with_entry(
+        "predictions", {"guess": 10**400}
+    ).encode(),
     "a mark": with_entry("predictions", {"guess": 1, "late": "no"}).encode(),
     "a choice": with_entry("quiz", {"choice": True, "right": True}).encode(),
     "a verdict": with_entry("quiz", {"choice": 1}).encode(),
