@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
+from course_build.bootstrap import BootstrapError, alone
 from course_build.executed import fresh_copies
 from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
@@ -79,7 +80,16 @@ def copy_mathjax(folder: Path) -> None:
 
 
 def build_site(root: Path) -> int:
-    """Write the sources of the pages, build every language, and return the worst exit code."""
+    """Build every language, one command at a time, and return the worst exit code.
+
+    The last site stays as it is until the new one is whole and within its budget.
+    """
+    (root / WORK).parent.mkdir(parents=True, exist_ok=True)
+    with alone(root / WORK):
+        return _build_site(root)
+
+
+def _build_site(root: Path) -> int:
     settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
     copies = fresh_copies(root, settings.languages)
     texts = texts_of(root, settings.languages)
@@ -107,15 +117,17 @@ def build_site(root: Path) -> int:
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         codes = list(pool.map(build, sites))
     if not any(codes):
-        publish(sites, root)
+        new = root / f"{PAGES}.new"
+        gather(sites, root, new)
         titles = {
             language: {folder_of(stem): plain(cuts[0].title) for stem, cuts in cut(each).items()}
             for language, each in copies.items()
         }
-        names = page_names(root / PAGES / settings.languages[0])
-        write_files(root / PAGES, root_files(settings, languages, names, titles))
-        built = sorted((root / PAGES).glob("**/*.html"))
+        names = page_names(new / settings.languages[0])
+        write_files(new, root_files(settings, languages, names, titles))
+        built = sorted(new.glob("**/*.html"))
         check_budget({page.relative_to(root).as_posix(): cost(page) for page in built})
+        put_in_place(new, root / PAGES)
     return max(codes)
 
 
@@ -125,15 +137,24 @@ def page_names(folder: Path) -> list[str]:
     return [page.with_suffix("").as_posix() for page in found]
 
 
-def publish(sites: Sequence[Site], root: Path) -> None:
-    """Put the pages of every language in their place, the notebooks and one MathJax beside them."""
-    folder = root / PAGES
+def gather(sites: Sequence[Site], root: Path, folder: Path) -> None:
+    """Put the pages of all languages in a new folder, the notebooks and one MathJax beside them."""
     shutil.rmtree(folder, ignore_errors=True)
     for site in sites:
         shutil.copytree(site.pages, folder / site.language)
         for notebook in (root / "notebooks" / site.language).glob("module_*.ipynb"):
             shutil.copy(notebook, folder / site.language / folder_of(notebook.stem))
     copy_mathjax(folder / "_mathjax")
+
+
+def put_in_place(new: Path, place: Path) -> None:
+    """Let a folder that is whole take the place of the last one."""
+    old = place.with_name(f"{place.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if place.exists():
+        place.rename(old)
+    new.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
@@ -145,7 +166,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         if build_site(root):
             print("broken: Sphinx has warnings, above", file=sys.stderr)
             return 2
-    except CourseError as error:
+    except (CourseError, BootstrapError) as error:
         print(error, file=sys.stderr)
         return 2
     except OSError as error:
