@@ -37,7 +37,8 @@ drift: ## what the notebooks printed in the last run, beside what was accepted (
 	@$(COURSE) -m course_build.drift $(ARGS)
 
 lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
-	@PYTHONPATH="$(CURDIR)" $(COURSE) -m jupyterlab notebooks $(ARGS)
+	@JUPYTER_CONFIG_PATH="$(CURDIR)/course_build/lab" PYTHONPATH="$(CURDIR)" \
+		$(COURSE) -m jupyterlab notebooks $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \

@@ -151,3 +151,24 @@ def test_a_narrow_page_keeps_its_words_within_its_width(site, browser):
         wide = """elements => elements.filter(element =>
             element.getBoundingClientRect().right > innerWidth + 1).map(e => e.textContent)"""
         assert page.eval_on_selector_all("article p, article h1, article h2", wide) == []
+
+
+def test_where_more_is_to_the_right_the_edge_says_so_until_one_is_there(site, browser):
+    with opened_page(browser, site / "en" / SECTION) as page:
+        page.set_viewport_size(NARROW)
+        page.evaluate(AT_REST)
+        figure = page.locator(".figure").first
+        assert "has-more" in figure.get_attribute("class")
+        figure.evaluate("element => { element.scrollLeft = element.scrollWidth; }")
+        page.evaluate(AT_REST)
+        assert "has-more" not in figure.get_attribute("class")
+
+
+def test_what_a_cell_prints_is_read_without_scrolling_sideways(site, browser):
+    with opened_page(browser, site / "ru" / SECTION) as page:
+        page.set_viewport_size(NARROW)
+        page.evaluate(AT_REST)
+        cut = "prints => prints.filter(each => each.scrollWidth > each.clientWidth).length"
+        prints = ".cell_output .highlight pre"
+        assert page.locator(prints).count() > 5
+        assert page.eval_on_selector_all(prints, cut) == 0

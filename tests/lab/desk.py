@@ -19,18 +19,10 @@ NAMES = [
     for path in sorted((ROOT / "notebooks" / language).glob("*.ipynb"))
 ]
 
-CONFIG = {  # the page tells about itself; nothing is asked of the network
-    app: {"expose_app_in_browser": True} for app in ("LabApp", "JupyterNotebookApp")
-}
-CONFIG["LabApp"] |= {"news_url": None, "extension_manager": "readonly"}
-SETTINGS = {
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
-    # two savings at once, on a busy machine, make it ask which one is meant
-    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
-    # light or dark, as the browser's user prefers
-    "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
-}
-WITHOUT = {"disabledExtensions": {"@jupyter/nbgrader": True}}  # a teacher's tool
+SETTINGS = ROOT / "course_build" / "lab"  # what `make lab` gives a learner
+EXPOSED = {"expose_app_in_browser": True}  # the page tells about itself
+# two savings at once, on a busy machine, make it ask which one is meant
+UNSAVED = {"@jupyterlab/docmanager-extension:plugin": {"autosave": False}}
 
 
 def read_notebook(language: str, name: str) -> dict:
@@ -50,12 +42,16 @@ def set_out(folder: Path) -> None:
 def open_jupyter(module: str, desk: Path, own: Path) -> Iterator[Server]:
     """Start JupyterLab ("jupyterlab") or Notebook 7 ("notebook") on a desk, for nobody else."""
     settings, temporary = own / "settings", own / "tmp"
-    (settings / "labconfig").mkdir(parents=True)
+    shutil.copytree(SETTINGS, settings)
     temporary.mkdir()
+    config = json.loads((settings / "jupyter_lab_config.json").read_text(encoding="utf-8"))
+    config["LabApp"] |= EXPOSED
+    config["JupyterNotebookApp"] = EXPOSED
     for name in ("jupyter_lab_config", "jupyter_notebook_config"):
-        (settings / f"{name}.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    for name, content in (("default_setting_overrides", SETTINGS), ("page_config", WITHOUT)):
-        (settings / "labconfig" / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        (settings / f"{name}.json").write_text(json.dumps(config), encoding="utf-8")
+    overrides = settings / "labconfig" / "default_setting_overrides.json"
+    given = json.loads(overrides.read_text(encoding="utf-8"))
+    overrides.write_text(json.dumps(given | UNSAVED), encoding="utf-8")
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(make_guard(own / "guard")),

@@ -1,15 +1,19 @@
-// What scrolls sideways can be reached and scrolled by keyboard, in every browser.
+// What scrolls sideways can be reached and scrolled by keyboard, in every browser; and where more
+// is to come, its edge says so.
 (() => {
   const scrollers = ".highlight pre, .figure, .table-wrapper, .cell_output .output, .math-wrapper";
   let frame;
 
+  const hasMore = (element) => element.scrollWidth - element.clientWidth - element.scrollLeft > 1;
   const mark = () => {
     const all = [...document.querySelectorAll(scrollers)];
     const wide = all.map((element) => element.scrollWidth > element.clientWidth);
+    const more = all.map(hasMore);
     all.forEach((element, place) => {
       // Read all before, written after: so the page is laid out only once.
       if (wide[place]) element.setAttribute("tabindex", "0");
       else element.removeAttribute("tabindex");
+      element.classList.toggle("has-more", more[place]);
     });
   };
   const markSoon = () => {
@@ -20,6 +24,7 @@
   window.addEventListener("load", markSoon);
   window.addEventListener("resize", markSoon);
   document.addEventListener("toggle", markSoon, true); // a fold that opens
+  document.addEventListener("scroll", markSoon, { capture: true, passive: true });
 })();
 
 // The theme's drawers open by a click on a label: here by keyboard too.
