@@ -92,6 +92,20 @@ def test_a_heading_out_of_order_leaves_the_last_good_site(site, root, capfd):
     assert contents(site) == before
 
 
+def test_a_link_to_no_cell_leaves_the_last_good_site(site, root, capsys):
+    before = contents(site)
+    page = root / "notebooks" / "ru" / "teaching.md"
+    text = page.read_text(encoding="utf-8")
+    try:
+        page.write_text(f"{text}\n[x](module_02_idea.ipynb#nowhere)\n", encoding="utf-8")
+        assert command.main([], root) == 2
+    finally:
+        page.write_text(text, encoding="utf-8")
+    assert "ru/teaching.html" in (said := capsys.readouterr().err)
+    assert "module_02/index.html#nowhere: there is no such place" in said
+    assert contents(site) == before
+
+
 def test_a_build_that_dies_while_it_gathers_leaves_the_last_good_site(site, root, monkeypatch):
     before = contents(site)
 

@@ -3,8 +3,8 @@
     python -m course_build.site
 
 Notebooks whose executed copies are missing or old are run first. Exit codes: 0 done; 2 broken
-(a notebook fails, Sphinx has a warning: a link that leads nowhere, a heading out of order; or a
-page is over its budget, see budget.py).
+(a notebook fails, Sphinx has a warning, a link leads nowhere, or a page is over its budget, see
+budget.py).
 """
 
 import argparse
@@ -22,6 +22,7 @@ from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.site.budget import check_budget, cost
+from course_build.site.lost_links import check_links
 from course_build.site.pages import PICTURE, PICTURES
 from course_build.site.root_files import root_files
 from course_build.site.sections import folder_of, plain
@@ -126,6 +127,7 @@ def _build_site(root: Path) -> int:
         names = page_names(new / settings.languages[0])
         write_files(new, root_files(settings, languages, names, titles))
         built = sorted(new.glob("**/*.html"))
+        check_links(new)
         check_budget({page.relative_to(root).as_posix(): cost(page) for page in built})
         put_in_place(new, root / PAGES)
     return max(codes)

@@ -10,6 +10,7 @@ from course_build.teaching.needs import names_read, needed_cells
     [
         ("y = x", {"x"}),
         ("def f(a):\n    return a + b", {"b"}),
+        ("def f(a):\n    b = a\n    return b", set()),
         ("z = [i for i in row]", {"row"}),
         ("import os\nos.sep", set()),
         ("%pip install x\ny", {"y"}),
