@@ -61,12 +61,12 @@ class Predictions:
 
     def record(self, name: str, guess: Any) -> str:
         """Record a guess and say so; one that changes after the result was shown is late."""
-        _, choices = self.asked[name]
+        question, choices = self.asked[name]
         guess = _checked_guess(guess, choices)
         old = self.entry(name)
         if guess != old.get("guess"):
             seen = old.get("seen", False)
-            new = {"guess": guess, "seen": seen, "late": seen}
+            new = {"question": question, "guess": guess, "seen": seen, "late": seen}
             self.file.change("predictions", name, new)
         return practice_words("recorded", guess=self.words(name, guess))
 
@@ -92,11 +92,12 @@ class Predictions:
     def rows(self) -> list[tuple[str, str, str]]:
         """The table: question, guess, outcome; in the order asked, then what was kept before."""
         entries = self.file.read()["predictions"]
-        names = [*self.asked, *sorted(entries.keys() - self.asked.keys())]
+        kept = {name for name, entry in entries.items() if entry.get("guess") is not None}
+        names = [*self.asked, *sorted(kept - self.asked.keys())]
         return [self._row(name, entries.get(name, {})) for name in names]
 
     def _row(self, name: str, entry: dict[str, Any]) -> tuple[str, str, str]:
-        question, _ = self.asked.get(name, (name, {}))
+        question, _ = self.asked.get(name, (entry.get("question", name), {}))
         if entry.get("guess") is None:
             return question, practice_words("nothing"), ""
         outcome = {True: "held", False: "surprise", None: "waiting"}[entry.get("held")]

@@ -54,13 +54,19 @@ def _is_prediction_entry(entry: dict[str, Any]) -> bool:
     number = isinstance(guess, int | float) and not isinstance(guess, bool)
     number = number and abs(guess) <= PROGRESS_LARGEST_GUESS
     marks = (entry.get(name, False) for name in ("late", "seen", "held"))
-    return (number or guess is None or isinstance(guess, str)) and all(
-        isinstance(mark, bool) for mark in marks
+    return (
+        (number or guess is None or isinstance(guess, str))
+        and all(isinstance(mark, bool) for mark in marks)
+        and isinstance(entry.get("question", ""), str)
     )
 
 
 def _is_quiz_entry(entry: dict[str, Any]) -> bool:
-    return type(entry.get("choice")) is int and isinstance(entry.get("right"), bool)
+    return (
+        type(entry.get("choice")) is int
+        and isinstance(entry.get("right"), bool)
+        and isinstance(entry.get("question", ""), str)
+    )
 
 
 _PROGRESS_SECTIONS: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -133,7 +133,8 @@ def _quiz_rows(progress: Progress, entries: Mapping[str, Any]) -> list[tuple[str
     for name in names:
         entry = entries.get(name)
         state = "nothing" if entry is None else "right" if entry["right"] else "wrong"
-        question, _ = progress.questions.get(name, (name, {}))
+        known = "" if entry is None else entry.get("question", name)
+        question, _ = progress.questions.get(name, (known, {}))
         rows.append((question, practice_words(state)))
     return rows
 

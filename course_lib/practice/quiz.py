@@ -56,11 +56,12 @@ def _explain_answer(progress: Progress, name: str, choice: int) -> str:
     """Record a choice and say why it is right or not."""
     if name not in progress.questions:
         raise ValueError(practice_words("unasked", name=repr(name)))
-    _, choices = progress.questions[name]
+    question, choices = progress.questions[name]
     if type(choice) is not int or not 1 <= choice <= len(choices):
         raise ValueError(f"choice must be a whole number from 1 to {len(choices)}; got {choice!r}")
     right, told = list(choices.values())[choice - 1]
-    progress.file.change("quiz", name, {"choice": choice, "right": right})
+    entry = {"question": question, "choice": choice, "right": right}
+    progress.file.change("quiz", name, entry)
     return _judged_choice(right, told)
 
 

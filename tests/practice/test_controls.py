@@ -87,7 +87,9 @@ def test_choosing_explains_every_choice_and_records_it(progress, clicked, folder
     right, why = list(CHOICES.values())[choice - 1]
     verdict = "✓ right. " if right else "✗ not right. "
     assert told(found) == f'<p role="status">{verdict}{why.replace("<", "&lt;")}</p>'
-    assert recorded(folder, "quiz") == {"axis": {"choice": choice, "right": right}}
+    assert recorded(folder, "quiz") == {
+        "axis": {"question": "Along which axis?", "choice": choice, "right": right}
+    }
 
 
 def test_choosing_again_explains_the_new_choice(progress, clicked, folder):
@@ -96,7 +98,9 @@ def test_choosing_again_explains_the_new_choice(progress, clicked, folder):
     for choice in (2, 1, 3):
         radio.value = choice
     assert "A matrix has two axes." in told(found)
-    assert recorded(folder, "quiz") == {"axis": {"choice": 3, "right": False}}
+    assert recorded(folder, "quiz") == {
+        "axis": {"question": "Along which axis?", "choice": 3, "right": False}
+    }
 
 
 def test_radio_buttons_show_all_choices_in_order_under_a_label(progress, clicked):
@@ -138,7 +142,7 @@ def test_a_choice_is_recorded_when_it_is_made(progress, clicked, folder, capsys)
     radio.value = "yes"
     assert "Recorded: yes, it is &lt;safe&gt;. " in told(found)
     assert recorded(folder, "predictions") == {
-        "row": {"guess": "yes", "seen": False, "late": False}
+        "row": {"question": "Safe?", "guess": "yes", "seen": False, "late": False}
     }
     progress.compare("row", "yes")
     assert capsys.readouterr().out.startswith(

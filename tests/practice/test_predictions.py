@@ -111,7 +111,12 @@ def test_the_same_prediction_again_is_not_late_and_a_changed_one_forgets_its_out
     progress.predict("row", "Safe?", CHOICES, guess="yes")
     assert recorded(folder)["row"]["late"] is False
     progress.predict("row", "Safe?", CHOICES, guess="no")
-    assert recorded(folder)["row"] == {"guess": "no", "seen": True, "late": True}
+    assert recorded(folder)["row"] == {
+        "question": "Safe?",
+        "guess": "no",
+        "seen": True,
+        "late": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -180,3 +185,9 @@ def test_numpy_and_torch_numbers_are_recorded_as_numbers(progress, folder):
     progress.predict("a", "How many?", guess=torch.tensor(3).numpy()[()])
     progress.predict("b", "How much?", guess=torch.tensor(0.5).numpy()[()])
     assert {n: e["guess"] for n, e in recorded(folder).items()} == {"a": 3, "b": 0.5}
+
+
+def test_what_nobody_predicted_in_an_earlier_session_is_not_listed(progress, begin, capsys):
+    progress.predict("row", "Safe?", CHOICES)
+    progress.compare("row", "no")
+    assert not any("row" in line or "Safe?" in line for line in shown(begin(), capsys))

@@ -99,7 +99,7 @@ def test_a_restarted_kernel_knows_what_was_recorded(progress, begin, capsys):
     progress.check("mask", judge, "right")
     progress.predict("row", "Safe?", CHOICES, guess="no")
     assert "  Write the mask · warm-up · ✓ passed, clauses checked: 2" in shown(begin(), capsys)
-    assert "  row · no · ○ not compared yet" in shown(begin(), capsys)
+    assert "  Safe? · no · ○ not compared yet" in shown(begin(), capsys)
 
 
 def test_a_file_that_is_deleted_begins_anew(progress, folder, capsys):
@@ -139,7 +139,8 @@ def test_everything_recorded_is_shown(progress, capsys):
 
 def test_an_exercise_that_the_table_has_no_more_counts_for_nothing(progress, capsys):
     for name in ("gone", "mask"):
-        progress.file.change("exercises", name, {"state": "passed", "clauses": ["rows"]})
+        entry = {"state": "passed", "clauses": ["rows"], "contract": "check_it"}
+        progress.file.change("exercises", name, entry)
     lines = shown(progress, capsys)
     assert lines[0] == "Contracts passed: 1 of 3  ■□□"
     assert "gone" not in "".join(lines)

@@ -41,13 +41,17 @@ def test_the_order_is_the_authors(progress, capsys):
 def test_an_answer_is_explained_and_recorded(asked, folder, capsys, choice, said):
     answer(asked, "axis", choice)
     assert capsys.readouterr().out == f"{said}{list(CHOICES.values())[choice - 1][1]}\n"
-    assert recorded(folder) == {"axis": {"choice": choice, "right": choice == 1}}
+    assert recorded(folder) == {
+        "axis": {"question": "Along which axis?", "choice": choice, "right": choice == 1}
+    }
 
 
 def test_the_last_answer_counts(asked, folder):
     answer(asked, "axis", 1)
     answer(asked, "axis", 3)
-    assert recorded(folder) == {"axis": {"choice": 3, "right": False}}
+    assert recorded(folder) == {
+        "axis": {"question": "Along which axis?", "choice": 3, "right": False}
+    }
 
 
 def test_asking_records_nothing(asked, folder):
@@ -101,4 +105,4 @@ def test_an_answer_of_an_earlier_session_is_counted(asked, begin, capsys):
     answer(asked, "axis", 1)
     capsys.readouterr()
     begin().show()
-    assert "Quiz: 1 of 1 right\n  axis · ✓ right\n" in capsys.readouterr().out
+    assert "Quiz: 1 of 1 right\n  Along which axis? · ✓ right\n" in capsys.readouterr().out
