@@ -122,7 +122,7 @@ def checked_certificate_name(name: str) -> str:
 
     Raises:  ValueError for no name, or one with characters that cannot be seen
     """
-    line = unicodedata.normalize("NFC", " ".join(str(name).split()))
+    line = unicodedata.normalize("NFC", " ".join(name.split())) if isinstance(name, str) else ""
     if not line or not line.isprintable():
         raise ValueError(f"the certificate needs a name that can be printed; got {name!r}")
     return line

@@ -425,9 +425,11 @@ nbgrader generate_feedback module_03
 ```
 
 A warm-up is worth 1 point, a core exercise 2, a stretch 3. A check that was not attempted earns nothing, and the contract's message stands in the feedback.
+
+An answer runs in one process with its checks, so this holds off accidents, not malice: whoever wants to can change a check before it runs. Read the code you give points for, and grade strangers' code in a container.
 """
 
-# %% [markdown] lang="ru" key="nbgrader" en="2e89d71b" differs="code: the placeholder is in the language of the reader"
+# %% [markdown] lang="ru" key="nbgrader" en="1f38f6fd" differs="code: the placeholder is in the language of the reader"
 r"""
 ## Оценить с nbgrader
 
@@ -440,6 +442,8 @@ nbgrader generate_feedback module_03
 ```
 
 Разминка стоит 1 балл, основное упражнение — 2, упражнение со звёздочкой — 3. Проверка, за которую не брались, баллов не приносит, а в отзыв попадает сообщение контракта.
+
+Решение и проверки выполняются в одном процессе, поэтому это защита от случайностей, а не от злого умысла: при желании проверку можно подменить до запуска. Читайте код, за который ставите баллы, а чужой проверяйте в контейнере.
 """
 
 # %% [markdown] lang="en" key="grade"

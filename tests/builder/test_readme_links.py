@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_build.readme import with_links
+from course_build.readme import read_readmes, with_links
 from course_build.settings import Settings
 
 from .conftest import SETTINGS
@@ -68,3 +68,9 @@ def test_all_modules_are_there_in_their_order_and_the_branch_is_the_settings():
     stems = ["module_04_b", "module_03_a"]
     text = with_links({"README.md": MARKED.format("")}, stems, settings)["README.md"].decode()
     assert text.index("/blob/next/notebooks/en/module_03_a.ipynb") < text.index("module_04_b")
+
+
+def test_a_readme_that_is_not_there_is_not_read(tmp_path):
+    settings = Settings(("en", "ru"), "someone/course", "main")
+    (tmp_path / "README.md").write_text("# Title\n", encoding="utf-8")
+    assert read_readmes(tmp_path, settings) == {"README.md": "# Title\n"}

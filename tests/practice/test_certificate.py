@@ -110,7 +110,7 @@ def test_with_nothing_passed_it_says_so(progress, capsys):
     assert '"passed":[]' in said
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\u202eb", "a\x00b", "\u200b"])
+@pytest.mark.parametrize("name", ["", "  ", None, "a\u202eb", "a\x00b", "\u200b"])
 def test_a_name_that_cannot_be_seen_is_refused(progress, name):
     with pytest.raises(ValueError, match="the certificate needs a name that can be printed"):
         progress.certificate(name)
