@@ -63,9 +63,16 @@ def test_search_finds_a_word_in_another_form(site, browser, served, source, lang
         assert page.amiss == []
 
 
-def test_what_is_not_found_is_said_in_the_language_of_the_page(site, browser):
-    with opened_page(browser, f"{site.as_uri()}/ru/search.html?q=абракадабра") as page:
-        page.get_by_text("не найдено").wait_for()
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("ru", "Ничего не найдено. Попробуйте одно слово или другое."),
+        ("en", "Nothing was found. Try a single word, or another one."),
+    ],
+)
+def test_what_is_not_found_is_said_in_the_language_of_the_page(site, browser, language, said):
+    with opened_page(browser, f"{site.as_uri()}/{language}/search.html?q=абракадабра") as page:
+        page.get_by_text(said).wait_for()
         assert page.amiss == []
 
 
