@@ -7,7 +7,7 @@ import pytest
 
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
-from course_build.teaching.slides.deck import ROOM, deck
+from course_build.teaching.slides.deck import DENSE, ROOM, Block, Slide, deck
 from course_build.teaching.slides.pages import Written
 from tests.browser import opened_browser
 
@@ -101,6 +101,14 @@ def test_what_does_not_fit_below_goes_to_the_next_slide_code_with_its_output():
     assert [kinds for _, kinds, _ in stack] == [["prose", "code", "output"], ["code", "output"]]
     [first, *_] = deck([prose("title", "# T"), code("b", long), code("c", long)])
     assert all(slide.height <= ROOM for slide in first)
+
+
+@pytest.mark.parametrize(
+    ("kind", "height", "dense"),
+    [("prose", DENSE, False), ("prose", DENSE + 1, True), ("code", DENSE + 1, False)],
+)
+def test_much_prose_is_set_smaller_since_it_cannot_scroll(kind, height, dense):
+    assert Slide("Title", 2, [Block(kind, "x", "key", height)]).is_dense is dense
 
 
 def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():
