@@ -38,7 +38,8 @@ drift: ## what the notebooks printed in the last run, beside what was accepted (
 
 lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
 	@JUPYTER_CONFIG_PATH="$(CURDIR)/course_build/lab" PYTHONPATH="$(CURDIR)" \
-		$(COURSE) -m jupyterlab notebooks $(ARGS)
+		$(COURSE) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" \
+		--ServerApp.preferred_dir="$(CURDIR)/notebooks" $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \

@@ -55,8 +55,8 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(course, tmp_path_factory):
-    """A Jupyter server on the folder that `make lab` opens."""
-    with serve(course / "notebooks", tmp_path_factory.mktemp("jupyter") / "own") as server:
+    """A Jupyter server on the root that `make lab` has."""
+    with serve(course, tmp_path_factory.mktemp("jupyter") / "own") as server:
         yield server
 
 
@@ -97,14 +97,17 @@ def edit(text: str, cell: Cell, more: str) -> str:
     return "\n".join(lines)
 
 
-def edit_three(notebook: dict, text: str) -> str:
-    """Edit an English, a Russian and a code cell of a notebook; return the text to be expected."""
+def edit_some(notebook: dict, text: str) -> str:
+    """Edit an English, a Russian and a code cell of a notebook; return the text to be expected.
+
+    A page of prose has no code cell to edit.
+    """
     cells = parse_source("s.py", text, LANGUAGES)
     prose_cells = [cell for cell in cells if cell.kind == "markdown"]
     chosen = [
         next(cell for cell in reversed(prose_cells) if cell.lang == LANGUAGES[0]),
         next(cell for cell in prose_cells[6:] if cell.lang == LANGUAGES[1]),
-        next(cell for cell in cells[8:] if cell.kind == "code" and cell.lang is None),
+        *[cell for cell in cells[8:] if cell.kind == "code" and cell.lang is None][:1],
     ]
     for cell in chosen:
         more = "  # edited" if cell.kind == "code" else r" Edited, $\alpha$."
@@ -117,24 +120,24 @@ def edit_three(notebook: dict, text: str) -> str:
 
 def test_saving_without_an_edit_changes_no_byte(server, toy):
     before = toy.read_bytes()
-    server.save(f"src/{toy.name}", as_lab_sends(server.open(f"src/{toy.name}")))
+    server.save(f"notebooks/src/{toy.name}", as_lab_sends(server.open(f"notebooks/src/{toy.name}")))
     assert toy.read_bytes() == before
 
 
 def test_edited_cells_change_and_nothing_else(server, toy):
     before = toy.read_text(encoding="utf-8")
-    notebook = server.open(f"src/{toy.name}")
-    wanted = edit_three(notebook, before)
-    server.save(f"src/{toy.name}", as_lab_sends(notebook))
+    notebook = server.open(f"notebooks/src/{toy.name}")
+    wanted = edit_some(notebook, before)
+    server.save(f"notebooks/src/{toy.name}", as_lab_sends(notebook))
     assert toy.read_bytes() == wanted.encode() != before.encode()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
 def test_edited_cells_of_a_real_module_change_and_nothing_else(server, course, module):
     before = module.read_text(encoding="utf-8")
-    notebook = server.open(f"src/{module.name}")
-    wanted = edit_three(notebook, before)
-    server.save(f"src/{module.name}", as_lab_sends(notebook))
+    notebook = server.open(f"notebooks/src/{module.name}")
+    wanted = edit_some(notebook, before)
+    server.save(f"notebooks/src/{module.name}", as_lab_sends(notebook))
     assert (course / "notebooks/src" / module.name).read_bytes() == wanted.encode()
 
 
@@ -145,7 +148,7 @@ def new_cell(kind: str, text: str, **attributes: object) -> dict:
 
 
 def test_cells_written_in_jupyter_are_cells_of_the_course(server, toy, repo):
-    notebook = server.open(f"src/{toy.name}")
+    notebook = server.open(f"notebooks/src/{toy.name}")
     notebook["cells"] += [
         new_cell("markdown", "Plain.\n\nWords 1.", lang="en", key="new"),
         new_cell("markdown", "Простые.\n\nСлова.", lang="ru", key="new",
@@ -153,7 +156,7 @@ def test_cells_written_in_jupyter_are_cells_of_the_course(server, toy, repo):
         new_cell("code", "w = 5", key="new-code", tags=["slow"]),
     ]  # fmt: skip
     before = toy.read_text(encoding="utf-8")
-    server.save(f"src/{toy.name}", notebook)
+    server.save(f"notebooks/src/{toy.name}", notebook)
     after = toy.read_text(encoding="utf-8")
     assert after.startswith(before.rstrip("\n"))
     repo.write(SOURCE, after)
@@ -179,13 +182,13 @@ def test_in_jupyterlab_itself_typing_into_cells_changes_them_and_nothing_else(
     wanted = before.replace("Hello.", "Hello. Typed.", 1).replace("Привет.", "Привет. И тут.", 1)
     wanted = wanted.replace("import sys", "import sys  # typed", 1)
     with (
-        serve(course / "notebooks", tmp_path / "own", "jupyterlab") as server,
+        serve(course, tmp_path / "own", "jupyterlab") as server,
         playwright.sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         page.set_default_timeout(60_000)
-        page.goto(f"{server.url}lab/tree/src?token=t")
+        page.goto(f"{server.url}lab/tree/notebooks/src?token=t")
         page.locator(".jp-DirListing-item", has_text=NAME).click(button="right")
         page.locator(".lm-Menu-itemLabel", has_text="Open With").hover()
         page.locator(".lm-Menu-itemLabel", has_text="Notebook (no kernel)").click()
