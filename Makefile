@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach slides compat audit clean clean-all
+.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -66,6 +66,9 @@ teach: ## for teachers, into build/teaching/: student and teacher editions, an n
 
 slides: ## each module as slides, into build/teaching/slides/, to be shown offline
 	@$(COURSE) -m course_build.teaching.slides $(ARGS)
+
+lite: ## Module 4's first stage to try in a browser, into build/lite/, proven in Chromium offline
+	@$(COURSE) -m course_build.lite
 
 compat: ## prove the declared ranges: ARGS=oldest (with PYTHON=python3.11) or ARGS=newest
 	@$(PYTHON) -m course_build.compat $(ARGS)

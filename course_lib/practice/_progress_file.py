@@ -1,7 +1,6 @@
 """The small file that keeps a learner's progress: whole at every moment, never thrown away."""
 
 import importlib
-import importlib.util
 import json
 import os
 import secrets
@@ -111,9 +110,11 @@ def _hold_progress_folder(folder: Path) -> int | None:
 
     A killed process lets go of it by itself, and no file is left.
     """
-    if importlib.util.find_spec("fcntl") is None:
+    try:
+        fcntl = importlib.import_module("fcntl")
+        flock, once = fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB
+    except (ImportError, AttributeError):  # Windows; a browser, where fcntl is an empty shell
         return None
-    fcntl = importlib.import_module("fcntl")
     try:
         held = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -121,7 +122,7 @@ def _hold_progress_folder(folder: Path) -> int | None:
     until = time.monotonic() + _PROGRESS_PATIENCE
     while time.monotonic() < until:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(held, once)
             return held
         except BlockingIOError:
             time.sleep(0.001)

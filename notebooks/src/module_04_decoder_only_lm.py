@@ -486,8 +486,11 @@ r"""
 params, ids = reference["parameters"], pinned["token_ids"]
 sizes = (params, reference["shape"]["d_head"], reference["shape"]["n_layers"])
 logits = forward(ids, *sizes)
-error = np.abs(np.array(logits) - pinned["logits"]).max()
-print(np.array(logits), f"{error=:.0e}", sep="\n")
+pairs = zip(logits, pinned["logits"], strict=True)
+error = max(abs(x - y) for ours, theirs in pairs for x, y in zip(ours, theirs, strict=True))
+for row in logits:
+    print(*(f"{logit:8.4f}" for logit in row))
+print(f"{error=:.0e}")
 assert error < 1e-11
 
 # %% [markdown] lang="en" key="parallel-ask"

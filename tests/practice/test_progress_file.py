@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -156,13 +157,9 @@ def test_a_folder_that_cannot_be_locked_is_written_all_the_same(file, folder, mo
     assert open_files() <= before
 
 
-def test_where_there_is_no_flock_it_is_written_all_the_same(file, folder, monkeypatch):
-    find_spec = _progress_file.importlib.util.find_spec
-    monkeypatch.setattr(
-        _progress_file.importlib.util,
-        "find_spec",
-        lambda name: None if name == "fcntl" else find_spec(name),
-    )
+@pytest.mark.parametrize("module", [None, types.ModuleType("fcntl")], ids=["none", "empty"])
+def test_where_there_is_no_flock_it_is_written_all_the_same(file, folder, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, "fcntl", module)
     file.change("exercises", "mask", OPEN)
     assert on_disk(folder)["exercises"] == {"mask": OPEN}
 

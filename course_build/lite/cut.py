@@ -1,0 +1,121 @@
+"""Module 4's first stage, cut from the rendered notebook: what runs with Python alone.
+
+Whatever needs another package is left out, with all that needs it; no cell is written here but the
+first, which says so.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from course_build.bound import names_bound
+from course_build.executed import joined
+from course_build.glossary_links import PAGE
+from course_build.teaching.assignment import unlinked
+from course_build.teaching.needs import names_read, needed_cells
+
+STEM = "module_04_decoder_only_lm"
+NAME = "module_04_try_out"
+IMPORTS, END = "imports", "typed-ask"  # where the packages come in; where the next stage begins
+OUT = {"setup"}  # installs what is left out
+EXERCISE = "ex-"
+HIDDEN = "hide-input"
+PRESENT = {*sys.stdlib_module_names, "IPython"}
+KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
+WORDS = {
+    "en": """{title}: try it in the browser
+
+Everything here runs in your browser. Python came with the page: there is nothing to install, and
+nothing you type leaves this machine. Run the cells one by one with *Shift+Enter*, or all of them:
+*Run → Run All Cells*.
+
+This is the first stage of the module, the definition in loops: tales, the model, its likelihood,
+writing on. **Left out:** the figures, the exercises with their contracts, training, and the two
+stages that follow. They need NumPy, PyTorch or Matplotlib, and neither PyPI nor npm has NumPy or
+PyTorch for this Python (Pyodide {pyodide}). The whole module is the notebook `{path}` of the
+course.""",
+    "ru": """{title}: первая проба в браузере
+
+Всё здесь выполняется у вас в браузере. Python загрузился вместе со страницей: устанавливать ничего
+не нужно, и то, что вы напишете, с вашего компьютера никуда не уходит. Запускайте ячейки по одной
+(*Shift+Enter*) или все сразу: *Run → Run All Cells*.
+
+Это первый вариант модели из модуля 4 — определение, записанное циклами: сказки, сама модель, её
+правдоподобие, генерация. **Не вошли** рисунки, упражнения с контрактами, обучение и два следующих
+варианта. Им нужны NumPy, PyTorch или Matplotlib, а для этого Python (Pyodide {pyodide}) ни в PyPI,
+ни в npm нет ни NumPy, ни PyTorch. Весь модуль — в блокноте курса `{path}`.""",
+}
+
+Cell = dict[str, Any]
+
+
+def cut(notebook: Mapping[str, Any], language: str, pyodide: str) -> dict[str, Any]:
+    """Keep of a rendered notebook what runs without its packages, up to the second stage."""
+    cells = [{**cell, "source": joined(cell["source"])} for cell in notebook["cells"]]
+    kept = runnable(cells)
+    code = [cell for cell in cells if cell["cell_type"] == "code" and cell["id"] in kept]
+    read = set().union(*(names_read(cell["source"]) for cell in code if cell["id"] != IMPORTS))
+    title = cells[0]["source"].split("\n")[0]
+    path = f"notebooks/{language}/{STEM}.ipynb"
+    words = WORDS.get(language) or next(iter(WORDS.values()))
+    text = words.format(title=title, pyodide=pyodide, path=path)
+    made = [{"cell_type": "markdown", "id": "try-out", "metadata": {}, "source": text}]
+    for cell in cells:
+        if cell["id"] == IMPORTS:
+            made.append({**cell, "source": imports_of(cell["source"], read)})
+        elif cell["id"] in kept:
+            is_code = cell["cell_type"] == "code"
+            source = cell["source"] if is_code else unlinked(cell["source"], {PAGE, ""})
+            made.append({**cell, "source": source})
+    return {**notebook, "cells": made, "metadata": {"kernelspec": KERNEL}}
+
+
+def runnable(cells: Sequence[Cell]) -> set[str]:
+    """The keys of the cells to keep: what is shown and can run, what that needs, its prose."""
+    code = [(cell["id"], cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    texts = dict(code)
+    absent = packages(texts[IMPORTS])
+    end = next(n for n, cell in enumerate(cells) if cell["id"] == END)
+    kept: set[str] = {IMPORTS}
+    for cell in cells[:end]:
+        if cell["cell_type"] == "code" and HIDDEN not in cell["metadata"].get("tags", ()):
+            needs = needed_cells(code, [cell["id"]], end=(IMPORTS,)) - {IMPORTS}
+            lacks = any(names_read(texts[key]) & absent for key in needs)
+            if not (lacks or needs & OUT or cell["id"].startswith(EXERCISE)):
+                kept |= needs
+    return kept | set(_prose(cells[:end], kept))
+
+
+def packages(imports: str) -> set[str]:
+    """The names that come from packages which a browser's Python does not have."""
+    lines = [node for node, source in _sources(imports) if source not in PRESENT]
+    return set().union(*(names_bound(ast.unparse(line)) for line in lines))
+
+
+def imports_of(imports: str, read: set[str]) -> str:
+    """The cell of imports, its title and of its names those that are read."""
+    lines = [imports.split("\n")[0]]
+    for node, _ in _sources(imports):
+        node.names = [a for a in node.names if (a.asname or a.name).split(".")[0] in read]
+        if node.names:
+            lines.append(ast.unparse(node))
+    return "\n".join(lines)
+
+
+def _sources(imports: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    for node in ast.parse(imports).body:
+        module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+        yield node, module.split(".")[0]
+
+
+def _prose(cells: Sequence[Cell], kept: set[str]) -> Iterator[str]:
+    """Prose speaks of the cells after it where its key ends in -ask, else of those before it."""
+    places = [n for n, cell in enumerate(cells) if cell["cell_type"] == "markdown"]
+    for before, place, after in zip([-1, *places], places, [*places[1:], len(cells)], strict=False):
+        asks = cells[place]["id"].endswith("-ask")
+        told = cells[place + 1 : after] if asks else cells[before + 1 : place]
+        shown = [c["id"] for c in told if HIDDEN not in c["metadata"].get("tags", ())]
+        key = cells[place]["id"]
+        if shown and kept.issuperset(shown) and not key.startswith(EXERCISE):
+            yield key
