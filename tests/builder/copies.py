@@ -47,7 +47,8 @@ def another(number: int) -> str:
             lines[last] += f"\n\n${number}$"
         elif cell.role != "imports" and not is_embed(cell):
             lines[last] += f"  # {number}"
-    return _confirmed(path, "\n".join(lines), languages)
+    own = re.sub(r'(?<=Progress\(\n    ")module_\d\d', f"module_{number:02d}", "\n".join(lines))
+    return _confirmed(path, own, languages)
 
 
 def _confirmed(path: str, text: str, languages: tuple[str, ...]) -> str:

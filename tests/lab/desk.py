@@ -18,6 +18,11 @@ NAMES = [
     for language in LANGUAGES
     for path in sorted((ROOT / "notebooks" / language).glob("*.ipynb"))
 ]
+# one language a module, each language once: the others are for -m thorough
+CHOSEN = [
+    (language, name)
+    for language, name in zip(LANGUAGES, sorted({name for _, name in NAMES}), strict=False)
+]
 
 SETTINGS = ROOT / "course_build" / "lab"  # what `make lab` gives a learner
 EXPOSED = {"expose_app_in_browser": True}  # the page tells about itself

@@ -15,9 +15,10 @@ from course_build.source import Cell
 from course_build.teaching.exports import assignment_name
 from course_build.teaching.needs import needed_cells
 
-from .conftest import LANGUAGES, STEMS, each_module
+from .conftest import LANGUAGES, PAIRS, STEMS, each_module
 
 pytestmark = pytest.mark.notebooks
+CHOSEN = list(zip(LANGUAGES, STEMS, strict=False))  # the others: -m thorough
 MISTAKES = {  # module, exercise: what to change in the solution, and what the check then says
     ("module_03", "mask-offset"): ("query_offset + torch.arange", "torch.arange", "offset_ignored"),
     ("module_03", "attention"): (" / math.sqrt(q.shape[-1])", "", "not_scaled"),
@@ -117,7 +118,13 @@ def test_what_nbgrader_releases_is_the_learners_notebook_without_solutions(
     assert not locked & {exercise.stub for exercise in assignment.exercises}
 
 
-@each_module
+@pytest.mark.parametrize(
+    ("language", "stem"),
+    [
+        pytest.param(*each, marks=[] if each in CHOSEN else [pytest.mark.thorough])
+        for each in PAIRS
+    ],
+)
 def test_points_are_earned_and_lost_exercise_by_exercise(made, grader, language, stem):
     assignment = Assignment(made, language, stem).shortened()
     course = grader(language, {assignment.path: assignment.source})
@@ -157,7 +164,7 @@ def edit(assignment, cells, name):
     cells[place]["source"] = f"{defined}candidate):\n    return candidate"
 
 
-@pytest.mark.parametrize(("language", "stem"), list(zip(LANGUAGES, STEMS, strict=False)))
+@pytest.mark.parametrize(("language", "stem"), CHOSEN)
 def test_a_whole_solved_lesson_earns_all_points(made, grader, language, stem):
     assignment = Assignment(made, language, stem)
     course = grader(language, {assignment.path: assignment.source})
