@@ -38,8 +38,9 @@ def cluster():
 
     adopt_orphans()
     before = living()
-    options = {"processes": True, "dashboard_address": None}
-    with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster:
+    # a free port even without a dashboard: a cluster of another process may hold the usual one
+    options = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster:
         yield cluster
     deadline = time.monotonic() + 20
     while others(before) and time.monotonic() < deadline:
