@@ -215,8 +215,8 @@ def prepare(venv, requirements):
     install(venv, requirements, stamp, wanted)
 
 
-def run(command, environment=None, output=None):
-    """Run a command to its end and return its exit code (130 after Ctrl-C, 143 after SIGTERM)."""
+def run(command, environment=None, output=None, folder=ROOT):
+    """Run a command to its end; return its exit code (130 after Ctrl-C, 143 after SIGTERM)."""
     stops, child = [], None
 
     def pass_on(*_):
@@ -227,7 +227,7 @@ def run(command, environment=None, output=None):
     before = signal.signal(signal.SIGTERM, pass_on)
     try:
         child = subprocess.Popen(
-            command, cwd=str(ROOT), env=environment, stdout=output, close_fds=False
+            command, cwd=str(folder), env=environment, stdout=output, close_fds=False
         )
         if stops:  # the signal came before there was a child to hear it
             child.terminate()

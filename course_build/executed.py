@@ -1,14 +1,15 @@
 """The executed copies of the rendered notebooks: which are fresh, and running them when not."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from course_build.bootstrap import run
 from course_build.findings import CourseError, Finding
 
+STOPPED = (130, 143)  # exit codes of what Ctrl-C or SIGTERM ended
 MEASURED = "measured"  # the tag of cells that show what this run or this machine gave
 
 
@@ -93,10 +94,16 @@ def stale_copies(root: Path, copies: Mapping[str, Mapping[str, Path]]) -> list[s
 
 
 def run_notebooks(root: Path) -> None:
-    """Execute the learner's notebooks; their executed copies land in build/executed/."""
+    """Execute the learner's notebooks; their executed copies land in build/executed/.
+
+    Raises:
+        SystemExit: when somebody ends the run; its own last words have been said
+    """
     command = [sys.executable, "-m", "course_build.run", "--edition", "learner"]
     print("running the notebooks first: their executed copies are missing or old", flush=True)
-    subprocess.run(command, cwd=root, check=False)
+    code = run(command, folder=root)
+    if code in STOPPED:
+        sys.exit(code)
 
 
 def fresh_copies(root: Path, languages: Sequence[str]) -> dict[str, dict[str, bytes]]:

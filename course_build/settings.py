@@ -1,4 +1,4 @@
-"""The course's settings, from [tool.course] in pyproject.toml."""
+"""The course's settings, from [tool.course] in pyproject.toml, some of them from outside."""
 
 import re
 import tomllib
@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from course_build.chrome import CHROME
 from course_build.findings import CourseError, Finding
 from course_build.places import SETTINGS_FILE
+
+OUTSIDE = {"repository": "COURSE_REPOSITORY", "site": "COURSE_SITE"}  # known where it is published
+ADDRESS = re.compile(r"""(https?://[^\s/?#"'<>\\]+(/[^\s?#"'<>\\]*)?)?""")
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,12 @@ class Settings:
         return self.titles.get(language) or self.titles.get(self.languages[0], "")
 
 
-def parse_settings(text: str) -> Settings:
-    """Read the settings, refusing any that the builder could not obey."""
+def parse_settings(text: str, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings, refusing any that the builder could not obey.
+
+    Args:
+        environment: its variables named in OUTSIDE go before the file, if they say anything
+    """
     try:
         table = tomllib.loads(text).get("tool", {}).get("course", {})
     except tomllib.TOMLDecodeError as error:
@@ -58,29 +65,51 @@ def parse_settings(text: str) -> Settings:
             f"[tool.course] drafts must be a list of codes that languages lacks, got {drafts!r}",
             'write drafts = ["de"], or drafts = [] where every translation is complete',
         )
-    repository = table.get("repository", "")
-    if not (isinstance(repository, str) and re.fullmatch(r"([\w.-]+/[\w.-]+)?", repository)):
-        raise _error(
-            f'[tool.course] repository must be "owner/name" or "", got {repository!r}',
-            'write "owner/name", or "" to leave the Colab badge out',
-        )
     branch = table.get("branch", "main")
     if not (isinstance(branch, str) and re.fullmatch(r"[\w./-]+", branch)):
         raise _error(
             f"[tool.course] branch must be the name of a branch, got {branch!r}",
             'write branch = "main"',
         )
-    titles, site = _titles(table.get("title", {})), _site(table.get("site", ""))
-    return Settings((*languages, *drafts), repository, branch, tuple(drafts), titles, site)
+    return Settings(
+        (*languages, *drafts),
+        _repository(*_told("repository", table, environment or {})),
+        branch,
+        tuple(drafts),
+        _titles(table.get("title", {})),
+        _site(*_told("site", table, environment or {})),
+    )
 
 
-def _site(address: object) -> str:
+def _told(
+    setting: str, table: Mapping[str, object], environment: Mapping[str, str]
+) -> tuple[object, str]:
+    """What a setting is, from outside or else from the file, and what it is called there."""
+    variable = OUTSIDE[setting]
+    if environment.get(variable):
+        return environment[variable], variable
+    return table.get(setting, ""), f"[tool.course] {setting}"
+
+
+def _repository(slug: object, name: str) -> str:
+    """Where the repository is, as owner/name; or nowhere."""
+    if isinstance(slug, str) and re.fullmatch(r"([\w.-]+/[\w.-]+)?", slug):
+        return slug
+    raise _error(
+        f'{name} must be "owner/name" or "", got {slug!r}',
+        'write "owner/name", or "" to leave the links to Colab out',
+        name,
+    )
+
+
+def _site(address: object, name: str) -> str:
     """The address that the pages' folder has on the web, with a slash at its end; or none."""
-    if isinstance(address, str) and re.fullmatch(r"(https?://[^\s/?#]+(/[^\s?#]*)?)?", address):
+    if isinstance(address, str) and ADDRESS.fullmatch(address):
         return f"{address.rstrip('/')}/" if address else ""
     raise _error(
-        f'[tool.course] site must be the address of the pages or "", got {address!r}',
+        f'{name} must be the address of the pages or "", got {address!r}',
         'write "https://example.org/course/", or "" to leave out all that needs an address',
+        name,
     )
 
 
@@ -102,5 +131,6 @@ def _is_list_of_names(value: object) -> bool:
     )
 
 
-def _error(message: str, mend: str) -> CourseError:
-    return CourseError([Finding(SETTINGS_FILE, 1, None, "settings", message, mend)])
+def _error(message: str, mend: str, name: str = "") -> CourseError:
+    path, line = (name, None) if name in OUTSIDE.values() else (SETTINGS_FILE, 1)
+    return CourseError([Finding(path, line, None, "settings", message, mend)])

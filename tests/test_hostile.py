@@ -153,7 +153,7 @@ def guest(tmp_path_factory):
         path = root / folder / "module_01_guest.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(notebook(outputs)), encoding="utf-8")
-    assert build_site(root) == 0
+    assert build_site(root, {}) == 0
     return root / "build" / "site" / "en" / "module_01" / "index.html"
 
 

@@ -1,10 +1,12 @@
 """From executed notebooks to the sources of pages: what changes on the way, without Sphinx."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
+from course_build.findings import CourseError
 from course_build.settings import Settings, parse_settings
 from course_build.site import pages
 from course_build.site.html_pages import with_languages
@@ -15,6 +17,7 @@ from course_build.site.sources import all_pages
 from course_build.site.switch import named_languages
 
 SETTINGS = Settings(("en", "ru"), "", "main", titles={"en": "A <course>", "ru": "Курс"})
+KNOWN = replace(SETTINGS, repository="someone/course")
 STEM = "module_03_idea"
 HEAD = "Этот блокнот по-русски: [ru/module_03_idea.ipynb](../ru/module_03_idea.ipynb)"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5" />\n'
@@ -52,12 +55,12 @@ def notebook(*cells, head=HEAD):
     }
 
 
-def page(*cells, texts=(), settings=SETTINGS):
+def page(*cells, texts=()):
     """The cells of the first page, and all sources, that a notebook with this title becomes."""
     head = HEAD + (" · [Glossary](glossary.md)" if texts else "")
     content = json.dumps(notebook(*cells, head=head)).encode()
     copies = {"en": {f"build/executed/learner/en/{STEM}.ipynb": content}}
-    made = all_pages(copies, {"en": dict(texts)}, settings)["en"]
+    made = all_pages(copies, {"en": dict(texts)}, KNOWN, SETTINGS)["en"]
     first = json.loads(made.sources["module_03/index.ipynb"])
     assert first["metadata"].keys() == {"kernelspec", "language_info"}
     *shown, contents = first["cells"]
@@ -158,18 +161,16 @@ def test_all_languages_say_the_same_time():
         code: {f"x/{STEM}.ipynb": json.dumps(each).encode()}
         for code, each in (("en", short), ("ru", long))
     }
-    made = all_pages(copies, {}, SETTINGS)
+    made = all_pages(copies, {}, SETTINGS, SETTINGS)
     assert made["en"].told["module_03/index"] == made["ru"].told["module_03/index"]
 
 
 def test_colab_and_binder_are_offered_where_the_repository_is_known():
-    told = page()[1].told["module_03/index"]
+    copies = {"en": {f"x/{STEM}.ipynb": json.dumps(notebook()).encode()}}
+    told = all_pages(copies, {}, SETTINGS, SETTINGS)["en"].told["module_03/index"]
     assert told["notebook"] == f"{STEM}.ipynb"
     assert not {"colab", "binder"} & told.keys()
-    known = replace(SETTINGS, repository="someone/course")
-    told = all_pages({"en": {f"x/{STEM}.ipynb": json.dumps(notebook()).encode()}}, {}, known)[
-        "en"
-    ].told["module_03/index"]
+    told = page()[1].told["module_03/index"]
     assert told["colab"] == (
         "https://colab.research.google.com/github/someone/course/blob/main/notebooks/en/"
         f"{STEM}.ipynb"
@@ -209,3 +210,30 @@ def test_a_language_is_named_in_itself_or_by_its_code():
 def test_a_language_without_a_title_has_the_sources():
     assert SETTINGS.title("de") == "A <course>"
     assert parse_settings('[tool.course]\nlanguages = ["en"]\n').title("en") == ""
+
+
+COURSE = '[tool.course]\nlanguages = ["en"]\nrepository = "a/b"\nsite = "https://a.org/c"\n'
+
+
+def test_what_is_told_from_outside_goes_before_the_file():
+    told = {"COURSE_SITE": "http://localhost:8000", "COURSE_REPOSITORY": "c/d"}
+    silent = dict.fromkeys(told, "")
+    wanted = {"": ("a/b", "https://a.org/c/"), "told": ("c/d", "http://localhost:8000/")}
+    for environment, key in ((None, ""), (silent, ""), (told, "told")):
+        settings = parse_settings(COURSE, environment)
+        assert (settings.repository, settings.site) == wanted[key]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("COURSE_SITE", bad) for bad in ("a.org", "ftp://a.org", "https://", "https://a/ b",
+                                      "https://a/?b", 'https://a/"b', "https://a/#b", " ")]
+    + [("COURSE_REPOSITORY", bad) for bad in ("a", "a/b/c", "https://a/b", "a/b ")],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused_by_the_name_it_came_with(variable, value):
+    with pytest.raises(CourseError, match=rf"{variable} must be .*, got '{re.escape(value)}'"):
+        parse_settings(COURSE, {variable: value})
+    setting = variable.removeprefix("COURSE_").lower()
+    file = COURSE.replace(f"{setting} = ", f"{setting} = {json.dumps(value)} #")
+    with pytest.raises(CourseError, match=rf"\[tool.course\] {setting} must be "):
+        parse_settings(file)

@@ -8,7 +8,8 @@ import pytest
 from docutils import nodes
 
 from course_build.site.meta import LONGEST, describe, locale_of
-from tests.toy_site import ADDRESS, WORDS, build_toy
+from course_build.site.sitemap import PREVIEW
+from tests.toy_site import ADDRESS, PLACED, WORDS, build_toy
 
 SPACES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9", "x": "http://www.w3.org/1999/xhtml"}
 LOST = "404.html"
@@ -23,7 +24,7 @@ def bare(tmp_path_factory):
 @pytest.fixture(scope="module")
 def placed(tmp_path_factory):
     """The pages of a course that has an address on the web, and a repository."""
-    return build_toy(tmp_path_factory.mktemp("placed"), ADDRESS, "someone/course")
+    return build_toy(tmp_path_factory.mktemp("placed"), **PLACED)
 
 
 class Head(HTMLParser):
@@ -93,28 +94,32 @@ def test_an_address_makes_alternates_and_canonical_addresses_whole(placed):
             assert href.startswith(ADDRESS)
             assert (placed / href.removeprefix(ADDRESS)).is_file(), (path, code)
         assert head.tag("og:url") == ADDRESS + path
+        assert head.tag("og:image").startswith(ADDRESS)
+
+
+@pytest.mark.parametrize("site", ["bare", "placed"])
+def test_the_card_of_a_page_is_its_modules_or_the_courses(site, request):
+    folder = request.getfixturevalue(site)
+    for path, head in heads(folder).items():
+        language, *middle, _ = ("en/index.html" if path == "index.html" else path).split("/")
+        card = folder / language / "_static" / "cards" / f"{(*middle, 'course')[0]}.png"
+        shown = urljoin(ADDRESS + path, head.tag("og:image"))
+        assert folder / shown.removeprefix(ADDRESS) == card
+        assert card.read_bytes().startswith(b"\x89PNG")
+        assert head.tag("og:image:width") == "1200"
+        assert head.tag("og:image:alt") == head.tag("og:title")
         assert head.tag("twitter:card") == "summary_large_image"
-        image = head.tag("og:image")
-        assert (placed / image.removeprefix(ADDRESS)).read_bytes().startswith(b"\x89PNG")
-        language, *_ = path.split("/")
-        assert f"{ADDRESS}{'en' if path == 'index.html' else language}/" in image
 
 
-def test_a_card_is_the_modules_or_the_courses(placed):
-    found = heads(placed)
-    cards = {path: head.tag("og:image").rsplit("/", 1)[1] for path, head in found.items()}
-    assert cards["ru/module_02/why.html"] == cards["en/module_02/index.html"] == "module_02.png"
-    assert cards["ru/teaching.html"] == cards["index.html"] == "course.png"
-
-
-def test_without_an_address_nothing_claims_one(bare):
+def test_without_an_address_nothing_claims_one_and_the_map_is_of_a_preview(bare):
     for head in heads(bare).values():
         assert head.link("canonical") == []
-        assert head.tags("og:url") == head.tags("og:image") == []
-        assert head.tag("twitter:card") == "summary"
-    assert not (bare / "sitemap.xml").exists()
-    assert not (bare / "robots.txt").exists()
-    assert list(bare.rglob("*.png")) == [p for p in bare.rglob("*.png") if "cards" not in str(p)]
+        assert head.tags("og:url") == []
+        assert not head.tag("og:image").startswith(("http", "/"))
+    assert (bare / "robots.txt").read_text(encoding="utf-8") == "User-agent: *\nAllow: /\n"
+    root = ElementTree.parse(bare / "sitemap.xml").getroot()
+    named = [url.find("s:loc", SPACES).text for url in root]
+    assert sorted(named) == sorted(PREVIEW + path for path in heads(bare, searched=False))
 
 
 @pytest.mark.parametrize("site", ["bare", "placed"])
@@ -164,7 +169,7 @@ def test_the_map_names_every_page_with_its_twins(placed):
         }
         assert twins == pages[address].alternates
     robots = (placed / "robots.txt").read_text(encoding="utf-8")
-    assert urljoin(ADDRESS, "sitemap.xml") in robots
+    assert f"Sitemap: {ADDRESS}sitemap.xml\n" in robots
 
 
 def paragraph(*texts):

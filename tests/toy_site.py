@@ -5,11 +5,10 @@ import json
 from course_build.site.__main__ import build_site
 
 ADDRESS = "https://example.org/course/"
+PLACED = {"COURSE_SITE": ADDRESS, "COURSE_REPOSITORY": "someone/course"}  # told from outside
 SETTINGS = """[tool.course]
 languages = ["en", "ru"]
-title = {{ en = "A course & more", ru = "Курс и «ещё»" }}
-repository = "{repository}"
-site = "{site}"
+title = { en = "A course & more", ru = "Курс и «ещё»" }
 """
 WORDS = {
     "en": ("Module {n}. The idea & its $d_k$", "Masks say who reads whom; here is one.", "Why"),
@@ -45,10 +44,9 @@ def notebook(number, language, run):
     }
 
 
-def build_toy(root, site="", repository=""):
+def build_toy(root, **environment):
     """Write the course into a folder, build its pages and return their folder."""
-    settings = SETTINGS.format(site=site, repository=repository)
-    files = {"pyproject.toml": settings}
+    files = {"pyproject.toml": SETTINGS}
     for language, (_, said, why) in WORDS.items():
         for number in (1, 2):
             for folder, run in (("notebooks", False), ("build/executed/learner", True)):
@@ -70,5 +68,5 @@ def build_toy(root, site="", repository=""):
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
-    assert build_site(root) == 0
+    assert build_site(root, environment) == 0
     return root / "build" / "site"

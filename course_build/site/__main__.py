@@ -2,36 +2,41 @@
 
     python -m course_build.site
 
-Notebooks whose executed copies are missing or old are run first. Exit codes: 0 done; 2 broken
-(a notebook fails, Sphinx has a warning, a link leads nowhere, or a page is over its budget, see
-budget.py).
+Notebooks whose executed copies are missing or old are run first. COURSE_SITE=https://... tells the
+address that the pages will have, COURSE_REPOSITORY=owner/name where Colab finds the notebooks; each
+goes before what pyproject.toml says. Exit codes: 0 done; 2 broken (a notebook fails, Sphinx has a
+warning, a link leads nowhere, or a page is over its budget, see budget.py); 130 Ctrl-C.
 """
 
 import argparse
 import multiprocessing
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from course_build.bootstrap import BootstrapError, alone
 from course_build.executed import fresh_copies
 from course_build.files import changed_files, orphans, write_files
 from course_build.findings import CourseError
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.settings import SETTINGS_FILE, Settings, parse_settings
 from course_build.site.budget import check_budget, cost
 from course_build.site.lost_links import check_links
 from course_build.site.pages import PICTURE, PICTURES
 from course_build.site.root_files import root_files
 from course_build.site.sections import folder_of, plain
+from course_build.site.sitemap import PREVIEW, SITEMAP
 from course_build.site.sources import Pages, all_pages, cut
-from course_build.site.sphinx_build import HERE, Site, build
+from course_build.site.sphinx_build import HERE, Site, build, end_with_parent
 from course_build.site.switch import named_languages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK, PAGES = "build/pages", "build/site"
+SERVE = f"python -m http.server --directory {PAGES} {urlsplit(PREVIEW).port}"
 MATHJAX = (  # what a page with TeX in it asks for; the package holds 10 MB more
     "tex-chtml.js",
     "ui/safe.js",
@@ -80,27 +85,33 @@ def copy_mathjax(folder: Path) -> None:
             shutil.copyfile(package / name, target)
 
 
-def build_site(root: Path) -> int:
+def read_settings(root: Path, environment: Mapping[str, str]) -> Settings:
+    """The course's settings; what the environment tells of them goes before the file."""
+    return parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"), environment)
+
+
+def build_site(root: Path, environment: Mapping[str, str]) -> int:
     """Build every language, one command at a time, and return the worst exit code.
 
     The last site stays as it is until the new one is whole and within its budget.
     """
+    settings, rendered = read_settings(root, environment), read_settings(root, {})
     (root / WORK).parent.mkdir(parents=True, exist_ok=True)
     with alone(root / WORK):
-        return _build_site(root)
+        bring_back(root / PAGES)
+        return _build_site(root, settings, rendered)
 
 
-def _build_site(root: Path) -> int:
-    settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
+def _build_site(root: Path, settings: Settings, rendered: Settings) -> int:
     copies = fresh_copies(root, settings.languages)
     texts = texts_of(root, settings.languages)
-    pages = all_pages(copies, texts, settings)
+    pages = all_pages(copies, texts, settings, rendered)
     for language, made in pages.items():
         made.sources |= pictures_of(root, language, texts[language].values())
     sources = in_folders(pages)
     folders = sorted({path.rsplit("/", 1)[0] for path in sources})
     for stray in map(root.joinpath, orphans(root, folders, sources)):
-        if stray.is_file() and stray.suffix != ".mo":  # Sphinx's own
+        if stray.is_file():  # also what Sphinx compiled, perhaps not to its end
             stray.unlink()
     write_files(root, {path: sources[path] for path in changed_files(root, sources)})
     languages = named_languages(settings.languages)
@@ -115,7 +126,8 @@ def _build_site(root: Path) -> int:
         )
         for language in settings.languages
     ]
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context, initializer=end_with_parent) as pool:
         codes = list(pool.map(build, sites))
     if not any(codes):
         new = root / f"{PAGES}.new"
@@ -149,9 +161,20 @@ def gather(sites: Sequence[Site], root: Path, folder: Path) -> None:
     copy_mathjax(folder / "_mathjax")
 
 
+def last_of(place: Path) -> Path:
+    """Where the folder lies that had this place before."""
+    return place.with_name(f"{place.name}.old")
+
+
+def bring_back(place: Path) -> None:
+    """Give the last folder its place again, if a command died as it put a new one there."""
+    if last_of(place).exists() and not place.exists():
+        last_of(place).rename(place)
+
+
 def put_in_place(new: Path, place: Path) -> None:
     """Let a folder that is whole take the place of the last one."""
-    old = place.with_name(f"{place.name}.old")
+    old = last_of(place)
     shutil.rmtree(old, ignore_errors=True)
     if place.exists():
         place.rename(old)
@@ -165,16 +188,22 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.parse_args(argv)
     try:
-        if build_site(root):
+        if build_site(root, os.environ):
             print("broken: Sphinx has warnings, above", file=sys.stderr)
             return 2
     except (CourseError, BootstrapError) as error:
         print(error, file=sys.stderr)
         return 2
-    except OSError as error:
+    except (OSError, BrokenExecutor) as error:
         print(f"broken: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"stopped; {PAGES} is as it was", file=sys.stderr)
+        return 130
     print(f"to read them: {PAGES}/index.html")
+    print(f"to serve them at {PREVIEW}: {SERVE}")
+    if not read_settings(root, os.environ).site:
+        print(f"as long as COURSE_SITE tells no address, {SITEMAP} names {PREVIEW}")
     return 0
 
 

@@ -127,28 +127,28 @@ class Head:
 
     @property
     def social(self) -> Iterator[tuple[str, str, str]]:
-        """The tags that networks read, as (attribute, name, content); addresses are absolute."""
+        """The tags that networks read, as (attribute, name, content).
+
+        The card lies beside the page until the site has an address, which networks ask for.
+        """
+        width, height = CARD_SIZE
         tags = {
             "og:type": "website" if self.is_first else "article",
             "og:site_name": self.site_title,
             "og:title": self.title,
             "og:description": self.description,
             "og:locale": locale_of(self.language),
+            "og:url": self.site and f"{self.site}{self.language}/{self.name}.html",
+            "og:image": f"{self.site or self.up}{card_path(self.language, self.name)}",
+            "og:image:width": str(width),
+            "og:image:height": str(height),
+            "og:image:alt": self.title,
         }
-        if self.site:
-            width, height = CARD_SIZE
-            tags |= {
-                "og:url": f"{self.site}{self.language}/{self.name}.html",
-                "og:image": self.site + card_path(self.language, self.name),
-                "og:image:width": str(width),
-                "og:image:height": str(height),
-                "og:image:alt": self.title,
-            }
         yield from (("property", name, content) for name, content in tags.items() if content)
         for other in self.languages:
             if other != self.language:
                 yield "property", "og:locale:alternate", locale_of(other)
-        yield "name", "twitter:card", "summary_large_image" if self.site else "summary"
+        yield "name", "twitter:card", "summary_large_image"
 
 
 def tell_head(

@@ -28,12 +28,12 @@ def root_files(
         **lost_pages(settings),
         MARK: draw_mark(),
         **map_site(names, settings.languages, settings.site),
-        **(_cards(settings, titles) if settings.site else {}),
+        **_cards(settings, titles),
     }
 
 
 def _cards(settings: Settings, titles: Mapping[str, Mapping[str, str]]) -> dict[str, bytes]:
-    """A card of the course and of each module; networks find one by its whole address only."""
+    """A card of the course and of each module."""
     cards = {}
     for language, modules in titles.items():
         course, motto = settings.title(language), say(language, "motto")

@@ -13,27 +13,29 @@ UNMAPPED = {"search", "genindex"}  # by themselves they say nothing
 SITEMAP, ROBOTS = "sitemap.xml", "robots.txt"
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 XHTML = "http://www.w3.org/1999/xhtml"
+PREVIEW = "http://localhost:8000/"  # where Python's own server shows a folder
 
 
 def map_site(names: Iterable[str], languages: Sequence[str], site: str) -> dict[str, bytes]:
-    """The files that tell searchers of the pages, {name: content}; none without an address.
+    """The files that tell searchers of the pages, {name: content}.
+
+    A map names whole addresses: without one, those of a preview, of which no searcher is told.
 
     Args:
         names: the pages of each language without their ending, as module_03/masks
+        site: its address, "" as long as it has none
     """
-    if not site:
-        return {}
-    found = sorted(set(names) - UNMAPPED)
+    found, base = sorted(set(names) - UNMAPPED), site or PREVIEW
     spaces = {"xmlns": SPACE, "xmlns:xhtml": XHTML}  # registering one would change all of Python's
     root = ElementTree.Element("urlset", spaces)
-    _add(root, f"{site}{ENTRANCE}", alternates(FIRST, languages, site, is_first=True))
+    _add(root, f"{base}{ENTRANCE}", alternates(FIRST, languages, base, is_first=True))
     for name in found:
-        twins = alternates(name, languages, site, is_first=name == FIRST)
+        twins = alternates(name, languages, base, is_first=name == FIRST)
         for _, address in twins[: len(languages)]:
             _add(root, address, twins)
     ElementTree.indent(root)
     sitemap = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    robots = f"User-agent: *\nAllow: /\nSitemap: {site}{SITEMAP}\n"
+    robots = "User-agent: *\nAllow: /\n" + (f"Sitemap: {site}{SITEMAP}\n" if site else "")
     return {SITEMAP: sitemap + b"\n", ROBOTS: robots.encode()}
 
 

@@ -30,17 +30,19 @@ def all_pages(
     copies: Mapping[str, Mapping[str, bytes]],
     texts: Mapping[str, Mapping[str, str]],
     settings: Settings,
+    rendered: Settings,
 ) -> dict[str, Pages]:
     """The pages of every language.
 
     Args:
         copies: the executed notebooks, {language: {path: content}}
         texts: the pages of prose, {language: {name without its ending: Markdown}}
+        rendered: the settings that the notebooks were rendered with; their links are those
     """
     first = next(iter(copies.values()))
     times = {page.name: minutes(page.cells) for pages in cut(first).values() for page in pages}
     return {
-        language: _pages(language, notebooks, texts.get(language, {}), settings, times)
+        language: _pages(language, notebooks, texts.get(language, {}), settings, rendered, times)
         for language, notebooks in copies.items()
     }
 
@@ -56,13 +58,14 @@ def _pages(
     notebooks: Mapping[str, bytes],
     texts: Mapping[str, str],
     settings: Settings,
+    rendered: Settings,
     times: Mapping[str, int],
 ) -> Pages:
     made, sections = Pages(), cut(notebooks)
     cells, has_glossary = places(sections), PurePosixPath(PAGE).stem in texts
     named = {PurePosixPath(path).stem: read_notebook(path, notebooks[path]) for path in notebooks}
     for stem, pages in sections.items():
-        head = links(stem, list(sections), language, settings, has_glossary)
+        head = links(stem, list(sections), language, rendered, has_glossary)
         made.sources |= module_sources(named[stem], stem, pages, head, cells)
         made.told |= _told(stem, language, pages, settings, times)
     cells[WELCOME] = {"": INDEX}

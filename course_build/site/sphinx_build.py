@@ -1,7 +1,11 @@
 """One language's pages by Sphinx, in a process of its own: Sphinx keeps state in globals."""
 
 import hashlib
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +56,20 @@ def code_digest() -> str:
     """What this code is: pages that another made are made anew, all of them."""
     files = sorted(path for kind in ("**/*.py", "**/*.html") for path in HERE.glob(kind))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def end_with_parent() -> None:
+    """Let this process end with the one that started it, and at Ctrl-C, without a word.
+
+    Nobody else would end it, and the next command would find it writing.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def build(site: Site) -> int:
