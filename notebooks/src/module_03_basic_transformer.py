@@ -1172,8 +1172,8 @@ figure = draw_attention(
 show_figure(
     figure,
     name="attention",
-    alt="Сетка весов внимания 3 на 3. Солнце читает только себя: 1. Луна: солнце — 0,33, себя — 0,67. "
-    "Затмение: солнце — 0,25, луну — 0,25, себя — 0,50. Клетки "
+    alt="Сетка весов внимания 3 на 3. Солнце читает только себя: 1. Луна: солнце — 0,33, "
+    "себя — 0,67. Затмение: солнце — 0,25, луну — 0,25, себя — 0,50. Клетки "
     "выше диагонали заштрихованы: там нули.",
 )
 
@@ -2015,7 +2015,8 @@ x = torch.randn(2, 5, 12, dtype=torch.float64)
 q_heads, k_heads, v_heads = (split_heads(part, 3) for part in layer.qkv(x).chunk(3, dim=-1))
 mixed = scaled_dot_product_attention(q_heads, k_heads, v_heads, causal_allowed(5, 5))
 merged = merge_heads(mixed.output)
-for name, tensor in {"x": x, "q_heads": q_heads, "weights": mixed.weights, "merged": merged}.items():
+stages = {"x": x, "q_heads": q_heads, "weights": mixed.weights, "merged": merged}
+for name, tensor in stages.items():
     print(f"{name:8}", tuple(tensor.shape))
 assert torch.equal(layer.out(merged), layer(x))
 
@@ -2474,7 +2475,8 @@ style = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first"
 
 # %% key="family-agrees"
 x = torch.randn(2, 5, 12, dtype=torch.float64)
-for ours, mask in ((EncoderBlock(12, 3, 24), None), (DecoderBlock(12, 3, 24), ~causal_allowed(5, 5))):
+future = ~causal_allowed(5, 5)
+for ours, mask in ((EncoderBlock(12, 3, 24), None), (DecoderBlock(12, 3, 24), future)):
     parts = {
         "self_attn.in_proj_": ours.attn.qkv, "self_attn.out_proj.": ours.attn.out,
         "linear1.": ours.ffn.up, "linear2.": ours.ffn.down, "norm1.": ours.ln1, "norm2.": ours.ln2,
@@ -2506,7 +2508,7 @@ parts = {
 }
 twin = load_twin(nn.TransformerDecoderLayer(12, 3, 24, **style), parts).double()
 memory = torch.randn(2, 4, 12, dtype=torch.float64)
-difference = (ours.double()(x, memory) - twin(x, memory, tgt_mask=~causal_allowed(5, 5))).abs().max()
+difference = (ours.double()(x, memory) - twin(x, memory, tgt_mask=future)).abs().max()
 print(type(ours).__name__, difference.item() < 1e-12)
 assert difference < 1e-12
 
@@ -2936,8 +2938,8 @@ show_figure(
     figure,
     name="loss",
     alt="Потери за 121 шаг обучения, ось логарифмическая: начинаются около 1,8, у линии ln 6 "
-    "(модель, которая не знает ничего), первые сорок шагов круто падают, потом снижаются медленно и доходят "
-    "примерно до 0,0002.",
+    "(модель, которая не знает ничего), первые сорок шагов круто падают, потом снижаются "
+    "медленно и доходят примерно до 0,0002.",
 )
 
 # %% [markdown] lang="en" key="continuation-ask"
@@ -3304,8 +3306,8 @@ figure = draw_sampling(
 show_figure(
     figure,
     name="sampling",
-    alt="Четыре столбчатые диаграммы для логитов 3, 2, 1, 0. Температура 1: 0,64; 0,24; 0,09; 0,03. "
-    "При температуре 2 ровнее: от 0,46 до 0,10. Top-k 2 оставляет 0,73 и 0,27; "
+    alt="Четыре столбчатые диаграммы для логитов 3, 2, 1, 0. Температура 1: 0,64; 0,24; 0,09; "
+    "0,03. При температуре 2 ровнее: от 0,46 до 0,10. Top-k 2 оставляет 0,73 и 0,27; "
     "top-p 0,9 — 0,67; 0,24; 0,09; убранные токены отмечены крестиками.",
 )
 
@@ -3486,7 +3488,8 @@ progress.predict(
 # %% key="order-break"
 temperature_first = token_distribution([3.0, 2.0, 1.0], temperature=0.5, top_p=0.8)
 truncation_first = token_distribution([3.0, 2.0, 1.0], top_p=0.8)
-for name, values in {"temperature_first": temperature_first, "truncation_first": truncation_first}.items():
+orders = {"temperature_first": temperature_first, "truncation_first": truncation_first}
+for name, values in orders.items():
     print(name, [token for token, p in enumerate(values) if p > 0])
 assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 removed = temperature_first.count(0.0) - truncation_first.count(0.0)

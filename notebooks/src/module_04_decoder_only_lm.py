@@ -394,8 +394,9 @@ r"""
 def my_causal_attention(queries, keys, values, d_head):
     outputs = []
     for i, query in enumerate(queries):
-        scores = [math.fsum(a * b for a, b in zip(query, key, strict=True)) for key in keys[: i + 1]]
-        weights = softmax([score / math.sqrt(d_head) for score in scores])
+        pairs = (zip(query, key, strict=True) for key in keys[: i + 1])
+        scores = [math.fsum(a * b for a, b in pair) / math.sqrt(d_head) for pair in pairs]
+        weights = softmax(scores)
         columns = zip(*values[: i + 1], strict=True)
         outputs.append([math.fsum(w * x for w, x in zip(weights, c, strict=True)) for c in columns])
     return outputs
@@ -933,7 +934,8 @@ print(reason, *(f"{s.token=} {s.log_probability=:.6f}" for s in spoken), sep="\n
 again = typed.score([*ids[:3], *(score.token for score in spoken)])[2:]
 assert [round(s.log_probability, 9) for s in again] == [round(s.log_probability, 9) for s in spoken]
 greedily = SamplingConfig(temperature=0.0)
-print([typed.generate([3, 1], n, greedily, eos_id=e)[1] for n, e in ((6, None), (1, 0), (99, None))])
+limits = ((6, None), (1, 0), (99, None))
+print([typed.generate([3, 1], n, greedily, eos_id=e)[1] for n, e in limits])
 scored = typed.score(ids)
 assert math.isclose(math.fsum(s.log_probability for s in scored), total, rel_tol=1e-12)
 
@@ -1107,7 +1109,9 @@ r"""
 progress.predict("share", "How many of fifty tales, told at temperature 1, have no mistake at all?")
 
 # %% lang="ru" key="predict-share" en="b81549b5"
-progress.predict("share", "Сколько сказок из пятидесяти, рассказанных при температуре 1, совсем без ошибок?")
+progress.predict(
+    "share", "Сколько сказок из пятидесяти, рассказанных при температуре 1, совсем без ошибок?"
+)
 
 # %% key="speak-share"
 drawn = [typed.generate([0], 40, SamplingConfig(seed=n), eos_id=0)[0] for n in range(50)]
@@ -1291,8 +1295,8 @@ show_figure(
     figure,
     name="surprisal",
     alt="Удивление на каждом слове сказки, в натах, на двух панелях. Вверху сказка как есть: "
-    "герой стоит 3,3 ната, остальной выбор — один-два, последнее имя — почти ничего. Внизу та же сказка с другим "
-    "именем в конце: ровно на этом слове выделяется один высокий столбец.",
+    "герой стоит 3,3 ната, остальной выбор — один-два, последнее имя — почти ничего. Внизу та же "
+    "сказка с другим именем в конце: ровно на этом слове выделяется один высокий столбец.",
 )
 
 # %% [markdown] lang="en" key="surprise-say"
@@ -1449,7 +1453,8 @@ show_figure(
     name="next-token",
     alt="Девять самых вероятных слов после первого слова сказки — все имена — при трёх настройках. "
     "При температуре 1 у двух любимцев около четверти и пятой части вероятности, при 0,5 — около "
-    "двух пятых и четверти. При top-p 0,8 у четырёх наименее вероятных имён вместо полосы крестик и 0.",
+    "двух пятых и четверти. При top-p 0,8 у четырёх наименее вероятных имён вместо полосы "
+    "крестик и 0.",
 )
 
 # %% [markdown] lang="en" key="next-token-say"
@@ -1648,9 +1653,9 @@ view_cache_steps(
         "work_title": "вычислено ключей и значений, в позициях",
         "now": "на этом шаге",
         "so_far": "с самого начала",
-        "alt": "Ключи и значения, {step}, {cache}. На входе шага токен {token}: вычислено позиций — "
-        "{written}, с самого начала — {total}; взято из памяти — {read}; хранится — {stored}, "
-        "{memory} {unit}.",
+        "alt": "Ключи и значения, {step}, {cache}. На входе шага токен {token}: вычислено "
+        "позиций — {written}, с самого начала — {total}; взято из памяти — {read}; "
+        "хранится — {stored}, {memory} {unit}.",
     },
 )
 
@@ -2078,7 +2083,8 @@ from course_lib.decoder_lm.cached_attention import cached_attention
 draw = np.random.default_rng(seed)
 q, k, v = (draw.normal(size=(1, 2, 5, 4)).astype(np.float32) for _ in range(3))
 whole = cached_attention(q, k, v)
-pieces = [cached_attention(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1]) for i in range(5)]
+ends = range(1, 6)
+pieces = [cached_attention(q[:, :, n - 1 : n], k[:, :, :n], v[:, :, :n]) for n in ends]
 print(f"{np.abs(np.concatenate(pieces, axis=2) - whole).max():.0e}")
 assert np.allclose(np.concatenate(pieces, axis=2), whole, atol=1e-6)
 
@@ -2448,7 +2454,8 @@ stages = {
     "twin": (by_twin, 1e-10),
     "fast": (by_fast, 1e-4),
 }
-chunkings = {"[n]": [48], "[1]*n": [1] * 48, "[40, 5, 3]": [40, 5, 3], "[3, 2, 4, ...]": [3, 2, 4] * 5 + [3]}
+chunkings = {"[n]": [48], "[1]*n": [1] * 48, "[40, 5, 3]": [40, 5, 3]}
+chunkings["[3, 2, 4, ...]"] = [3, 2, 4] * 5 + [3]
 for name, (cached, allowed_error) in stages.items():
     errors = [np.abs(cached(full_text, cuts) - truth).max() for cuts in chunkings.values()]
     print(f"{name:7}", *(f"{error:.0e}" for error in errors))
@@ -2567,7 +2574,8 @@ print(f"{tally.flops().total=:,} {naive.total=:,}")
 assert tally.flops() == naive and naive.total == reference["flops"][0]["naive"]
 
 # %% key="flops-counted-cached"
-tally, counting = ProductTally(), SimpleDecoder(as_arrays(reference["parameters"], np.float64), tiny)
+tally = ProductTally()
+counting = SimpleDecoder(as_arrays(reference["parameters"], np.float64), tiny)
 counting.params = counted_arrays(counting.params, tally)
 counting.cached_logits(greedy["token_ids"][:-1], [1] * 7)
 with_cache = generation_flops(tiny, d_ff=8, prompt_tokens=2, new_tokens=6, cached=True)
@@ -2607,7 +2615,9 @@ r"""
 progress.predict("savings", "Width 64, 512 new tokens: how many times the operations without a cache?")
 
 # %% lang="ru" key="predict-savings" en="b4471100"
-progress.predict("savings", "Ширина 64, 512 новых токенов: во сколько раз больше операций без кэша?")
+progress.predict(
+    "savings", "Ширина 64, 512 новых токенов: во сколько раз больше операций без кэша?"
+)
 
 # %% [markdown] lang="en" key="growth-read"
 r"""
@@ -2629,7 +2639,8 @@ lengths, far = [32, 64, 128, 256, 512], [8_192, 16_384]
 flops, slopes = {}, {}
 for cached in (False, True):
     cost = lambda n: generation_flops(wide_shape, 256, 1, n, cached=cached).total / 1e6
-    flops[cached], slopes[cached] = list(map(cost, lengths)), fit_slope(lengths, list(map(cost, lengths)))
+    flops[cached] = [cost(n) for n in lengths]
+    slopes[cached] = fit_slope(lengths, flops[cached])
     at_far = local_slopes(far, [cost(n) for n in far])[0]
     print(f"{cached=!s:5} {slopes[cached]=!s} {at_far=:.2f}")
 
@@ -2836,7 +2847,8 @@ for batch in (1, 4, 16, 64):
 for tokens in (128, 1024):
     intensity = prefill_flops(gpt2_small, 3072, tokens)
     intensity /= pass_bytes(gpt2_small, 3072, 1, tokens).total
-    points["prefill, tokens"].append((str(tokens), intensity, example.attainable(intensity)))
+    reach = example.attainable(intensity)
+    points["prefill, tokens"].append((str(tokens), intensity, reach))
 figure = draw_roofline(
     34.0,
     240.0,
@@ -2854,7 +2866,7 @@ show_figure(
     "64 just past it; prefill of 128 and 1024 tokens lies on the flat roof, limited by arithmetic.",
 )
 
-# %% lang="ru" key="roofline-figure" en="b8b53063"
+# %% lang="ru" key="roofline-figure" en="4a632b25"
 example = Roofline(bandwidth=34.0, peak=240.0)
 points = {"декодирование, пакет": [], "предзаполнение, токенов": []}
 for batch in (1, 4, 16, 64):
@@ -2864,7 +2876,8 @@ for batch in (1, 4, 16, 64):
 for tokens in (128, 1024):
     intensity = prefill_flops(gpt2_small, 3072, tokens)
     intensity /= pass_bytes(gpt2_small, 3072, 1, tokens).total
-    points["предзаполнение, токенов"].append((str(tokens), intensity, example.attainable(intensity)))
+    reach = example.attainable(intensity)
+    points["предзаполнение, токенов"].append((str(tokens), intensity, reach))
 figure = draw_roofline(
     34.0,
     240.0,
@@ -2953,9 +2966,9 @@ view_roofline_batch(
         "by_arithmetic": "вычисления",
         "times_title": "время шага, мс: важно то, что дольше",
         "verdict": "предел — {bound}; токенов/с не больше {tokens}",
-        "alt": "Текстов в пакете {batch}, токенов в кэше у каждого {length}: шаг делает {intensity} "
-        "FLOP на байт, не больше {rate} из {peak} GFLOP/с; токенов в секунду не больше {tokens}; "
-        "предел — {bound}.",
+        "alt": "Текстов в пакете {batch}, токенов в кэше у каждого {length}: шаг делает "
+        "{intensity} FLOP на байт, не больше {rate} из {peak} GFLOP/с; токенов в секунду не "
+        "больше {tokens}; предел — {bound}.",
     },
 )
 
@@ -3062,7 +3075,8 @@ from course_lib.flops import cache_break_even
 from course_lib.plots.cache_growth import draw_cache_growth
 
 # %% key="cache-size"
-billions = {"GPT-2 small": (12, 768, 0.124), "GPT-2 XL": (48, 1600, 1.558), "Llama 2 7B": (32, 4096, 6.738)}
+billions = {"GPT-2 small": (12, 768, 0.124), "GPT-2 XL": (48, 1600, 1.558)}
+billions["Llama 2 7B"] = (32, 4096, 6.738)
 memory = {}
 for name, (n_layers, d_model, parameters) in billions.items():
     per_token = 2 * n_layers * d_model * 2 / 1e9
@@ -3100,8 +3114,8 @@ figure = draw_cache_growth(
 show_figure(
     figure,
     name="cache-growth",
-    alt="Память кэша в зависимости от произведения пакета на число токенов для трёх моделей, двойной "
-    "логарифмический масштаб: три прямые, веса — пунктирные уровни. Кружками отмечено, где "
+    alt="Память кэша в зависимости от произведения пакета на число токенов для трёх моделей, "
+    "двойной логарифмический масштаб: три прямые, веса — пунктирные уровни. Кружками отмечено, где "
     "прямые доходят до своих уровней: примерно при 7, 10 и 26 тысячах токенов.",
 )
 
@@ -3133,7 +3147,10 @@ r"""
 progress.predict("gpu-batch", "7 billion parameters on a large GPU: from which batch on is arithmetic as slow as reading?")
 
 # %% lang="ru" key="predict-gpu-batch" en="1a1e29b2"
-progress.predict("gpu-batch", "7 миллиардов параметров на большой видеокарте: с какого пакета вычисления не быстрее чтения?")
+progress.predict(
+    "gpu-batch",
+    "7 миллиардов параметров на большой видеокарте: с какого пакета вычисления не быстрее чтения?",
+)
 
 # %% [markdown] lang="en" key="ex-balance-statement"
 r"""
@@ -3146,7 +3163,7 @@ A step reads the weights once, and one cache for each text; each text brings its
 r"""
 ### Упражнение 6 (со звёздочкой). Где декодирование перестаёт ждать память
 
-Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит и свои операции. Начиная с какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах/с, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
+Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит и свои операции. Начиная с какого пакета вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах в секунду, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого пакета, это `math.inf`.
 """
 
 # %% key="ex-balance" role="stub" exercise="balance"
@@ -3260,7 +3277,8 @@ def gpt2_names(params: dict) -> dict[str, np.ndarray]:
     tensors = {"wte.weight": params["token_embedding"], "wpe.weight": params["position_embedding"]}
     ours = "ln1_gain ln1_bias wo bo ln2_gain ln2_bias w1 b1 w2 b2".split()
     theirs = "ln_1.weight ln_1.bias attn.c_proj.weight attn.c_proj.bias ln_2.weight ln_2.bias"
-    theirs = [*theirs.split(), "mlp.c_fc.weight", "mlp.c_fc.bias", "mlp.c_proj.weight", "mlp.c_proj.bias"]
+    theirs = [*theirs.split(), "mlp.c_fc.weight", "mlp.c_fc.bias"]
+    theirs += ["mlp.c_proj.weight", "mlp.c_proj.bias"]
     for layer, p in enumerate(params["blocks"]):
         tensors |= {f"h.{layer}.{new}": p[old] for old, new in zip(ours, theirs, strict=True)}
         joined = np.concatenate([p["wq"], p["wk"], p["wv"]], axis=1)

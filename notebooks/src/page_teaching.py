@@ -466,7 +466,8 @@ r"""
 Если вам сдают файлы на Python, контракты проверят их без посредников: каждый файл — в отдельном процессе, с пределами времени и памяти:
 
 ```bash
-python3 -m course_build.bootstrap -m course_lib.contracts nll answers/*.py:next_token_nll --language ru
+python3 -m course_build.bootstrap -m course_lib.contracts nll \
+    answers/*.py:next_token_nll --language ru
 ```
 
 Код выхода 0 — всё верно, 1 — есть неверные, 2 — что-то не запустилось; `--json` пишет по строке на файл. Это защита от случайностей, а не от злого умысла: чужой код запускайте в контейнере.
