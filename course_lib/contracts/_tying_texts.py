@@ -19,7 +19,7 @@ TYING_MEANINGS = {
     },
     "optimiser_step": {
         "en": "after a step still one, moved once (SGD, AdamW)",
-        "ru": "после шага (SGD, AdamW) он по-прежнему один и сдвинут раз",
+        "ru": "после шага (SGD, AdamW) он всё так же один и сдвинут один раз",
     },
     "conversion": {
         "en": "another dtype, and still one Parameter",
@@ -35,7 +35,7 @@ TYING_MEANINGS = {
     },
     "independent_builds": {
         "en": "two builds share nothing; sizes are those asked for",
-        "ru": "две модели не имеют общих параметров; размеры — заданные",
+        "ru": "у двух моделей нет ничего общего; размеры те, что заданы",
     },
 }
 

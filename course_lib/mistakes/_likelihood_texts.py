@@ -185,7 +185,7 @@ LIKELIHOOD_MISTAKE_TEXTS = {
         {
             "en": "the probability (or its logarithm) is kept above a floor, so that a great "
             "surprise costs too little",
-            "ru": "вероятность (или её логарифм) ограничена снизу, и большая неожиданность стоит "
+            "ru": "вероятность (или её логарифм) ограничена снизу, и неожиданный токен стоит "
             "слишком мало",
         },
         {

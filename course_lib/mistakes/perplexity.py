@@ -50,7 +50,7 @@ PERPLEXITY_MISTAKES = (
         {
             "en": "each token's exp is taken first and then the mean: one surprise outweighs a "
             "whole text",
-            "ru": "сначала взята экспонента каждого токена, потом среднее: одна неожиданность "
+            "ru": "сначала взята экспонента каждого токена, потом среднее: один неожиданный токен "
             "перевешивает весь текст",
         },
         {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},

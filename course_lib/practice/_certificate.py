@@ -28,7 +28,7 @@ _CERTIFICATE_TEXTS = {
     "digest": {"en": "Digest (SHA-256): {digest}", "ru": "Отпечаток (SHA-256): {digest}"},
     "how": {
         "en": "It is the digest of the text in line, as UTF-8. To recompute it, run:",
-        "ru": "Это отпечаток текста line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
+        "ru": "Это отпечаток строки line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
     },
     "proves": {
         "en": "What it shows: list and digest belong together; neither was altered alone.",
