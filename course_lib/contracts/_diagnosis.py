@@ -83,12 +83,12 @@ def diagnose(
     catalogue: Sequence[Mistake],
     probes: Sequence[Probe],
     reference: Any,
-    known: dict[tuple[str, int], Any] | None = None,
+    known: dict[str, Any] | None = None,
 ) -> Diagnosis:
     """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
 
     Args:    reference: a right candidate; a mistake shows where it differs from this one
-             known: what mistakes did in these very probes before, kept by the caller
+             known: the mistakes that were seen in these very probes, kept by the caller
     """
     right, given = _watch_all(reference, probes), _watch_all(candidate, probes)
     wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
@@ -124,15 +124,20 @@ def diagnose(
 def _answers_of(
     mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
 ) -> list[Any]:
-    """What a mistake does in every probe; nothing more once the candidate cannot be making it."""
-    suspect, seen = mistake.make(), list(right)
+    """What a mistake does in every probe; nothing more once the candidate cannot be making it.
+
+    What is known goes with who did it: a mistake with a memory, made anew halfway, would do
+    something else, and what is named would hang on who was diagnosed before.
+    """
+    suspect, done = known.setdefault(mistake.name, (mistake.make(), {}))
+    seen = list(right)
     for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
-        answer, steady = known.get((mistake.name, n)) or (_look_once(suspect, probes[n]), False)
+        answer, steady = done.get(n) or (_look_once(suspect, probes[n]), False)
         strange = not alike(answer, right[n])
         if not steady and (not strange or alike(answer, given[n])):
             answer, steady = watch(suspect, probes[n]), True
             strange = not alike(answer, right[n])
-        known[mistake.name, n] = answer, steady
+        done[n] = answer, steady
         seen[n] = answer
         if strange and not alike(answer, given[n]):
             break
