@@ -138,7 +138,7 @@ def live_box(controls: list, picture: Any) -> Any:
 
 
 def dials(view: View, show: Show) -> list:
-    """Make a slider or a list for each control, which shows the state that they choose."""
+    """Make a list for each control, with a slider if it has an order; they choose what is shown."""
     made = {control.name: dial(control) for control in view.controls}
     finer = {control.name: control.finer or control.options for control in view.controls}
 
@@ -147,17 +147,31 @@ def dials(view: View, show: Show) -> list:
 
     for widget in made.values():
         widget.observe(changed, "value")
-    return list(made.values())
+    return [
+        _beside_slider(made[control.name]) if control.kind == "range" else made[control.name]
+        for control in view.controls
+    ]
 
 
 def dial(control: Control) -> Any:
-    """Make the widget of one control."""
-    widgets = load_widgets()
-    kind = widgets.SelectionSlider if control.kind == "range" else widgets.Dropdown
-    return kind(
+    """Make the list of one control, which a screen reader calls by the control's label."""
+    return load_widgets().Dropdown(
         options=list(control.finer or control.options),
         value=control.start,
         description=control.label,
         style={"description_width": "initial"},
-        layout={"width": "32em", "max_width": "100%"},
+        layout={"width": "auto", "max_width": "100%"},
     )
+
+
+def _beside_slider(choice: Any) -> Any:
+    """Put a slider beside a list, to choose the same: the slider alone would have no name."""
+    widgets = load_widgets()
+    slider = widgets.SelectionSlider(
+        options=choice.options,
+        value=choice.value,
+        readout=False,
+        layout={"flex": "1 1 12em", "width": "auto", "max_width": "24em"},
+    )
+    widgets.link((choice, "index"), (slider, "index"))
+    return widgets.HBox([choice, slider], layout={"flex_flow": "row wrap"})

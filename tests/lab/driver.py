@@ -47,8 +47,10 @@ CHANGED = """(() => {
     return alt && alt !== wanted.alt && alt;
 })()"""
 COUNT = "panel.content.widgets.find(cell => cell.model.id === wanted).model.executionCount"
-MOVABLE = ".noUi-handle, select, input[type=radio]:not(:checked)"
-KEYS = {"select": "End", "input": "Space"}  # in a list, JupyterLab takes the arrows for itself
+NAMELESS = """[...panel.content.widgets.find(cell => cell.model.id === wanted).node
+    .querySelectorAll(".jupyter-widgets :is(select, input, textarea, button)")]
+    .filter(control => !(control.labels?.[0] ?? control).textContent.trim())
+    .map(control => control.outerHTML)"""
 SOURCE = "panel.content.widgets.find(cell => cell.model.id === wanted).model.sharedModel.source"
 LOOK = """(() => {
     const seen = node => !!node && node.getBoundingClientRect().height > 0;
@@ -193,13 +195,12 @@ class OpenNotebook:
         return self.cell(key).locator(".jp-OutputArea img").first.get_attribute("alt")
 
     def move(self, key: str) -> str:
-        """Move the first control of a view by keyboard; return what its picture then shows."""
+        """Move the first list of a view by an arrow; return what its picture then shows."""
         before = self.alt(key)
-        control = self.cell(key).locator(MOVABLE).first
+        control = self.cell(key).locator("select").first
         control.focus()
-        at_end = control.get_attribute("aria-valuenow") == control.get_attribute("aria-valuemax")
-        kind = control.evaluate("control => control.localName")
-        control.press(KEYS.get(kind, "ArrowLeft" if at_end else "ArrowRight"))
+        at_end = control.evaluate("list => list.selectedIndex === list.length - 1")
+        control.press("ArrowUp" if at_end else "ArrowDown")
         return self.until(CHANGED, {"key": key, "alt": before}, MOMENT)
 
     def start_anew(self, key: str) -> None:

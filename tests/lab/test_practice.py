@@ -7,6 +7,7 @@ import pytest
 from course_lib.practice._practice_texts import _PRACTICE_TEXTS
 
 from .desk import NAMES, read_notebook
+from .driver import NAMELESS
 from .exercises import find_exercises
 from .looks import speaks
 from .pictures import keep_pictures
@@ -76,8 +77,22 @@ def test_every_choice_of_the_quiz_is_explained_right_or_wrong(notebook, language
 
 def test_a_view_moved_by_keyboard_says_in_words_what_it_shows_now(notebook, language, name):
     views = find_views(read_notebook(language, name))
+    assert views
     for key in views:
         assert speaks(language, notebook.move(key))
+
+
+def test_every_control_has_a_name_and_letters_typed_at_it_do_nothing_to_the_cells(
+    notebook, language, name
+):
+    document = read_notebook(language, name)
+    prompts = [*find_predictions(document), *find_quiz(document)]
+    for key in [*find_views(document), *(prompt.key for prompt in prompts)]:
+        assert notebook.ask(NAMELESS, key) == []
+    notebook.cell(key).get_by_role("radio").first.focus()
+    for letter in "bddx":
+        notebook.page.keyboard.press(letter)
+    assert notebook.ask("panel.content.widgets.length") == len(document["cells"])
 
 
 def test_what_was_done_is_shown_and_outlives_the_kernel(notebook, language, name):

@@ -7,9 +7,14 @@ from course_lib.views import base
 from .samples import output
 
 
+def is_row(control):
+    """Is it a list with a slider beside it?"""
+    return type(control).__name__ == "HBox"
+
+
 @pytest.fixture
 def live_view(monkeypatch):
-    """Show a view live; return its controls and the picture that they change."""
+    """Show a view live; return its lists and other controls, and the picture they change."""
 
     def show(name, language="en", **changes):
         boxes = []
@@ -18,6 +23,6 @@ def live_view(monkeypatch):
         data, _ = output(name, language, live=True, **changes)
         assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == boxes[0].model_id
         *controls, picture = boxes[0].children
-        return controls, picture
+        return [control.children[0] if is_row(control) else control for control in controls], picture
 
     return show

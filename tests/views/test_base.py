@@ -78,15 +78,28 @@ def test_a_live_output_is_the_start_with_widgets_and_draws_nothing_else():
     assert drawn == [{"a": 0, "b": 1}]
 
 
-def test_each_control_becomes_a_labelled_widget_that_redraws_by_name():
+def test_each_control_becomes_a_labelled_list_that_redraws_by_name():
     states = []
-    dropdown, slider = base.dials(view(), states.append)
-    assert (type(dropdown).__name__, type(slider).__name__) == ("Dropdown", "SelectionSlider")
-    assert (dropdown.description, slider.description) == ("First", "Second")
-    assert list(slider.options) == ["b0", "b1", "b2", "b9"]
-    slider.value = "b9"
-    dropdown.value = "a1"
+    first, second = base.dials(view(), states.append)
+    choice, _ = second.children
+    assert [type(widget).__name__ for widget in (first, choice)] == ["Dropdown", "Dropdown"]
+    assert (first.description, choice.description) == ("First", "Second")
+    assert list(choice.options) == ["b0", "b1", "b2", "b9"]
+    choice.value = "b9"
+    first.value = "a1"
     assert states == [{"a": 0, "b": 9}, {"a": 1, "b": 9}]
+
+
+def test_what_has_an_order_can_be_slid_too_and_draws_once_a_step():
+    states = []
+    _, second = base.dials(view(), states.append)
+    choice, slider = second.children
+    assert type(slider).__name__ == "SelectionSlider"
+    assert (slider.options, slider.value) == (choice.options, choice.value)
+    slider.value = "b9"
+    assert (choice.value, states) == ("b9", [{"a": 0, "b": 9}])
+    choice.value = "b0"
+    assert (slider.value, len(states)) == ("b0", 2)
 
 
 def test_a_start_that_is_not_offered_is_refused():
