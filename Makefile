@@ -36,10 +36,11 @@ run: ## execute the notebooks and report; narrow it: MODULE=3 LANG=ru EDITION=le
 drift: ## what the notebooks printed in the last run, beside what was accepted (ARGS=--accept)
 	@$(COURSE) -m course_build.drift $(ARGS)
 
-lab: ## open the rendered notebooks, and in src/ their sources, in JupyterLab
+lab: ## open the course in JupyterLab, at its welcome page; LANG=ru opens the Russian one
 	@JUPYTER_CONFIG_PATH="$(CURDIR)/course_build/lab" PYTHONPATH="$(CURDIR)" \
 		$(COURSE) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" \
-		--ServerApp.preferred_dir="$(CURDIR)/notebooks" $(ARGS)
+		--ServerApp.preferred_dir="$(CURDIR)/notebooks" \
+		--LabApp.default_url=/lab/tree/notebooks/$(or $(word 2,$(call option,LANG)),en)/welcome.md $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \

@@ -13,3 +13,8 @@ def localized(texts: dict[str, str], **values: object) -> str:
     """
     template = texts[LANGUAGE] if LANGUAGE in texts else next(iter(texts.values()))
     return template.format(**values)
+
+
+def reader_language() -> str:
+    """The code of the reader's language, as in "en"."""
+    return LANGUAGE

@@ -1,6 +1,8 @@
 """What is said to a learner about progress, predictions and questions, in each language."""
 
-from course_lib.text import localized
+from collections.abc import Mapping, Sequence
+
+from course_lib.text import localized, reader_language
 
 _PRACTICE_LEVELS = {
     "warm-up": {"en": "warm-up", "ru": "разминка"},
@@ -118,6 +120,10 @@ _PRACTICE_TEXTS = {
         "ru": "○ Получилось: {actual}. Предсказания вы не записали. Это ничему не мешает, но кто "
         "предсказывает заранее, тот больше замечает.",
     },
+    "elsewhere": {
+        "en": " (in another language: run the cell of this question to read it here)",
+        "ru": " (на другом языке: выполните ячейку с этим вопросом, и он появится здесь)",
+    },
     "ask": {"en": "Quiz question", "ru": "Вопрос для проверки"},
     "ask_open": {
         "en": "Open a choice to read what it means.",
@@ -142,3 +148,16 @@ def practice_words(entry: str, **values: object) -> str:
 def practice_level(level: str) -> str:
     """A level's word in the reader's language."""
     return localized(_PRACTICE_LEVELS[level])
+
+
+def practice_recalled(said: Mapping[str, Sequence[str]], unsaid: Sequence[str]) -> Sequence[str]:
+    """The words that were recorded: in the reader's language, or in another one, which is said.
+
+    Args:    said: language -> words, a question first; unsaid: what stands for no words at all
+    """
+    if not said:
+        return unsaid
+    if reader_language() in said:
+        return said[reader_language()]
+    question, *others = next(iter(said.values()))
+    return [question + practice_words("elsewhere"), *others]

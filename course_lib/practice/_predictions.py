@@ -17,8 +17,9 @@ from course_lib.practice._practice_output import (
     practice_status,
     practice_title,
 )
-from course_lib.practice._practice_texts import practice_words
+from course_lib.practice._practice_texts import practice_recalled, practice_words
 from course_lib.practice._progress_file import PROGRESS_LARGEST_GUESS, ProgressFile
+from course_lib.text import reader_language
 
 
 class Predictions:
@@ -56,6 +57,8 @@ class Predictions:
     def ask(self, name: str, question: str, choices: Mapping[str, str]) -> None:
         """Ask for a prediction: with controls where they work, else in words that tell how."""
         self.meet(name, question, choices)
+        if self.guess(name) is not None:
+            self.record(name, self.guess(name))  # it is known in this language too now
         page, text = _prediction_page(self, name)
         practice_show(page, text, _prediction_controls(self, name) if is_live() else None)
 
@@ -64,9 +67,13 @@ class Predictions:
         question, choices = self.asked[name]
         guess = _checked_guess(guess, choices)
         old = self.entry(name)
-        if guess != old.get("guess"):
+        said = {reader_language(): [question, self.words(name, guess)]}
+        if guess == old.get("guess"):
+            new = {**old, "said": {**old.get("said", {}), **said}}
+        else:
             seen = old.get("seen", False)
-            new = {"question": question, "guess": guess, "seen": seen, "late": seen}
+            new = {"said": said, "guess": guess, "seen": seen, "late": seen}
+        if new != old:
             self.file.change("predictions", name, new)
         return practice_words("recorded", guess=self.words(name, guess))
 
@@ -97,12 +104,17 @@ class Predictions:
         return [self._row(name, entries.get(name, {})) for name in names]
 
     def _row(self, name: str, entry: dict[str, Any]) -> tuple[str, str, str]:
-        question, _ = self.asked.get(name, (entry.get("question", name), {}))
-        if entry.get("guess") is None:
+        guess = entry.get("guess")
+        words = "" if guess is None else self.words(name, guess)
+        if name in self.asked:
+            question, _ = self.asked[name]
+        else:
+            question, words = practice_recalled(entry.get("said", {}), (name, words))
+        if guess is None:
             return question, practice_words("nothing"), ""
         outcome = {True: "held", False: "surprise", None: "waiting"}[entry.get("held")]
         late = practice_words("late") if entry.get("late") else ""
-        return question, self.words(name, entry["guess"]), practice_words(outcome) + late
+        return question, words, practice_words(outcome) + late
 
 
 def _check_prediction(name: str, question: str, choices: Mapping[str, str]) -> None:

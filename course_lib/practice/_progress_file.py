@@ -36,6 +36,13 @@ def _are_progress_words(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
+def _is_progress_said(value: object, count: int) -> bool:
+    """Is it language -> words, as many as that?"""
+    return isinstance(value, dict) and all(
+        _are_progress_words(words) and len(words) == count for words in value.values()
+    )
+
+
 def _is_exercise_entry(entry: dict[str, Any]) -> bool:
     words = (entry.get(name, "") for name in ("contract", "clause"))
     state = entry.get("state")
@@ -56,7 +63,7 @@ def _is_prediction_entry(entry: dict[str, Any]) -> bool:
     return (
         (number or guess is None or isinstance(guess, str))
         and all(isinstance(mark, bool) for mark in marks)
-        and isinstance(entry.get("question", ""), str)
+        and _is_progress_said(entry.get("said", {}), 2)
     )
 
 
@@ -64,7 +71,7 @@ def _is_quiz_entry(entry: dict[str, Any]) -> bool:
     return (
         type(entry.get("choice")) is int
         and isinstance(entry.get("right"), bool)
-        and isinstance(entry.get("question", ""), str)
+        and _is_progress_said(entry.get("said", {}), 1)
     )
 
 

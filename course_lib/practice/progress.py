@@ -19,7 +19,11 @@ from course_lib.practice._practice_output import (
     practice_show,
     practice_table,
 )
-from course_lib.practice._practice_texts import practice_level, practice_words
+from course_lib.practice._practice_texts import (
+    practice_level,
+    practice_recalled,
+    practice_words,
+)
 from course_lib.practice._predictions import Predictions
 from course_lib.practice._progress_file import ProgressFile
 from course_lib.report import ContractReport, ContractViolation
@@ -133,8 +137,10 @@ def _quiz_rows(progress: Progress, entries: Mapping[str, Any]) -> list[tuple[str
     for name in names:
         entry = entries.get(name)
         state = "nothing" if entry is None else "right" if entry["right"] else "wrong"
-        known = "" if entry is None else entry.get("question", name)
-        question, _ = progress.questions.get(name, (known, {}))
+        if name in progress.questions:
+            question, _ = progress.questions[name]
+        else:
+            (question,) = practice_recalled(entry.get("said", {}), (name,))
         rows.append((question, practice_words(state)))
     return rows
 

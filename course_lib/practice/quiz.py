@@ -17,6 +17,7 @@ from course_lib.practice._practice_output import (
 )
 from course_lib.practice._practice_texts import practice_words
 from course_lib.practice.progress import Progress
+from course_lib.text import reader_language
 
 
 def ask(
@@ -60,8 +61,9 @@ def _explain_answer(progress: Progress, name: str, choice: int) -> str:
     if type(choice) is not int or not 1 <= choice <= len(choices):
         raise ValueError(f"choice must be a whole number from 1 to {len(choices)}; got {choice!r}")
     right, told = list(choices.values())[choice - 1]
-    entry = {"question": question, "choice": choice, "right": right}
-    progress.file.change("quiz", name, entry)
+    said = progress.file.read()["quiz"].get(name, {}).get("said", {})
+    said = {**said, reader_language(): [question]}
+    progress.file.change("quiz", name, {"said": said, "choice": choice, "right": right})
     return _judged_choice(right, told)
 
 

@@ -88,7 +88,7 @@ def test_choosing_explains_every_choice_and_records_it(progress, clicked, folder
     verdict = "✓ right. " if right else "✗ not right. "
     assert told(found) == f'<p role="status">{verdict}{why.replace("<", "&lt;")}</p>'
     assert recorded(folder, "quiz") == {
-        "axis": {"question": "Along which axis?", "choice": choice, "right": right}
+        "axis": {"said": {"en": ["Along which axis?"]}, "choice": choice, "right": right}
     }
 
 
@@ -99,7 +99,7 @@ def test_choosing_again_explains_the_new_choice(progress, clicked, folder):
         radio.value = choice
     assert "A matrix has two axes." in told(found)
     assert recorded(folder, "quiz") == {
-        "axis": {"question": "Along which axis?", "choice": 3, "right": False}
+        "axis": {"said": {"en": ["Along which axis?"]}, "choice": 3, "right": False}
     }
 
 
@@ -142,7 +142,12 @@ def test_a_choice_is_recorded_when_it_is_made(progress, clicked, folder, capsys)
     radio.value = "yes"
     assert "Recorded: yes, it is &lt;safe&gt;. " in told(found)
     assert recorded(folder, "predictions") == {
-        "row": {"question": "Safe?", "guess": "yes", "seen": False, "late": False}
+        "row": {
+            "said": {"en": ["Safe?", "yes, it is <safe>"]},
+            "guess": "yes",
+            "seen": False,
+            "late": False,
+        }
     }
     progress.compare("row", "yes")
     assert capsys.readouterr().out.startswith(

@@ -7,6 +7,8 @@ import re
 import pytest
 import torch
 
+from course_lib import text
+
 CHOICES = {"yes": "yes, it is not masked", "no": "no, nan spreads"}
 
 
@@ -112,7 +114,7 @@ def test_the_same_prediction_again_is_not_late_and_a_changed_one_forgets_its_out
     assert recorded(folder)["row"]["late"] is False
     progress.predict("row", "Safe?", CHOICES, guess="no")
     assert recorded(folder)["row"] == {
-        "question": "Safe?",
+        "said": {"en": ["Safe?", "no, nan spreads"]},
         "guess": "no",
         "seen": True,
         "late": True,
@@ -191,3 +193,32 @@ def test_what_nobody_predicted_in_an_earlier_session_is_not_listed(progress, beg
     progress.predict("row", "Safe?", CHOICES)
     progress.compare("row", "no")
     assert not any("row" in line or "Safe?" in line for line in shown(begin(), capsys))
+
+
+def test_who_comes_back_reads_what_was_asked_and_answered_before_any_question_is_asked(
+    progress, begin, capsys
+):
+    progress.predict("row", "Safe?", CHOICES, guess="yes")
+    progress.predict("params", "How many?", guess=12_000)
+    progress.compare("row", "yes")
+    lines = shown(begin(), capsys)
+    assert "  Safe? · yes, it is not masked · ✓ as predicted" in lines
+    assert "  How many? · 12000 · ○ not compared yet" in lines
+
+
+def test_what_was_said_in_another_language_is_shown_and_both_are_known_once_both_have_asked(
+    progress, begin, capsys, monkeypatch
+):
+    progress.predict("row", "Safe?", CHOICES, guess="yes")
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    back = begin()
+    (line,) = [line for line in shown(back, capsys) if "Safe?" in line]
+    assert line.startswith("  Safe? (на другом языке: выполните ячейку с этим вопросом, и он поя")
+    assert line.endswith(" · yes, it is not masked · ○ ещё не сравнили")
+    back.predict("row", "Безопасно?", {"yes": "да", "no": "нет"})
+    assert "  Безопасно? · да · ○ ещё не сравнили" in shown(begin(), capsys)
+    monkeypatch.setattr(text, "LANGUAGE", "en")
+    assert "  Safe? · yes, it is not masked · ○ not compared yet" in shown(begin(), capsys)
+    begin().predict("row", "Safe?", CHOICES, guess="no")
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    assert not any("да ·" in line for line in shown(begin(), capsys))

@@ -238,8 +238,9 @@ DAMAGED = {
     "a mark": with_entry("predictions", {"guess": 1, "late": "no"}).encode(),
     "a choice": with_entry("quiz", {"choice": True, "right": True}).encode(),
     "a verdict": with_entry("quiz", {"choice": 1}).encode(),
-    "a question": with_entry("quiz", {"choice": 1, "right": True, "question": 1}).encode(),
-    "what was predicted": with_entry("predictions", {"guess": 1, "question": [1]}).encode(),
+    "a question": with_entry("quiz", {"choice": 1, "right": True, "said": {"en": 1}}).encode(),
+    "no language": with_entry("quiz", {"choice": 1, "right": True, "said": []}).encode(),
+    "half of it": with_entry("predictions", {"guess": 1, "said": {"en": ["Safe?"]}}).encode(),
 }
 
 

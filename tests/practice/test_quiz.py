@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from course_lib import text
 from course_lib.practice.quiz import answer, ask
 
 CHOICES = {
@@ -42,7 +43,7 @@ def test_an_answer_is_explained_and_recorded(asked, folder, capsys, choice, said
     answer(asked, "axis", choice)
     assert capsys.readouterr().out == f"{said}{list(CHOICES.values())[choice - 1][1]}\n"
     assert recorded(folder) == {
-        "axis": {"question": "Along which axis?", "choice": choice, "right": choice == 1}
+        "axis": {"said": {"en": ["Along which axis?"]}, "choice": choice, "right": choice == 1}
     }
 
 
@@ -50,7 +51,7 @@ def test_the_last_answer_counts(asked, folder):
     answer(asked, "axis", 1)
     answer(asked, "axis", 3)
     assert recorded(folder) == {
-        "axis": {"question": "Along which axis?", "choice": 3, "right": False}
+        "axis": {"said": {"en": ["Along which axis?"]}, "choice": 3, "right": False}
     }
 
 
@@ -106,3 +107,18 @@ def test_an_answer_of_an_earlier_session_is_counted(asked, begin, capsys):
     capsys.readouterr()
     begin().show()
     assert "Quiz: 1 of 1 right\n  Along which axis? · ✓ right\n" in capsys.readouterr().out
+
+
+def test_a_question_of_an_earlier_session_is_read_in_the_language_of_the_notebook(
+    asked, begin, capsys, monkeypatch
+):
+    answer(asked, "axis", 2)
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    back = begin()
+    ask(back, "axis", "Вдоль какой оси?", CHOICES)
+    answer(back, "axis", 2)
+    for language, question in {"ru": "Вдоль какой оси?", "en": "Along which axis?"}.items():
+        monkeypatch.setattr(text, "LANGUAGE", language)
+        capsys.readouterr()
+        begin().show()
+        assert f"  {question} · ✗" in capsys.readouterr().out

@@ -22,7 +22,7 @@ def live_view(monkeypatch):
         monkeypatch.setattr(base, "live_box", lambda *given: boxes.append(make(*given)) or boxes[0])
         data, _ = output(name, language, live=True, **changes)
         assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == boxes[0].model_id
-        *controls, picture = boxes[0].children
-        return [control.children[0] if is_row(control) else control for control in controls], picture
+        *made, picture = boxes[0].children
+        return [each.children[0] if is_row(each) else each for each in made], picture
 
     return show
