@@ -60,6 +60,7 @@ def notebooks(request, context, lab, desk):
             file = desk / language / f"{name}.ipynb"
             address = f"{lab.url}lab/workspaces/{language}-{name}/tree/{language}/{file.name}"
             opened[language, name] = OpenNotebook(context, f"{address}?token=t", file)
+            opened[language, name].save_unread()
             opened[language, name].run_all()
         for names in pair:
             opened[names].page.bring_to_front()  # a page behind another is drawn once a second

@@ -91,7 +91,7 @@ class OpenNotebook:
         count = len(json.loads(file.read_text(encoding="utf-8"))["cells"])
         self.until(OPEN, count)
         self.ask(NAME)
-        self.ended, self.cells, self.saved = "", [], {}
+        self.ended, self.unread, self.cells, self.saved = "", b"", [], {}
 
     def ask(self, expression: str, wanted=None):
         """Evaluate JavaScript about `panel`, the widget that holds the notebook."""
@@ -108,6 +108,12 @@ class OpenNotebook:
         """Choose an entry of a menu with the mouse."""
         self.page.get_by_role("menuitem", name=menu, exact=True).click()
         self.page.locator(".lm-Menu-itemLabel").get_by_text(entry, exact=True).click()
+
+    def save_unread(self) -> None:
+        """Save as soon as JupyterLab has written into the notebook which Python opened it."""
+        self.until("panel.content.model.getMetadata('language_info')?.version")
+        self.save()
+        self.unread = self.file.read_bytes()
 
     def run_all(self) -> None:
         """Begin to run all cells."""

@@ -4,6 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from course_build.run.jobs import ROOT
+
 from .desk import LANGUAGES, NAMES, read_notebook
 from .looks import faults
 
@@ -24,6 +26,10 @@ def test_all_cells_run_nothing_fails_what_is_folded_is_folded_and_figures_are_se
 def test_there_are_folded_cells_and_figures_to_be_seen(notebook):
     assert sum(cell["placeholder"] for cell in notebook.cells) > 10
     assert sum(bool(output["figures"]) for c in notebook.cells for output in c["outputs"]) > 3
+
+
+def test_a_notebook_that_was_only_opened_is_saved_as_it_was(notebook, language, name):
+    assert notebook.unread == (ROOT / "notebooks" / language / f"{name}.ipynb").read_bytes()
 
 
 def test_saving_changes_nothing_but_outputs(notebook, language, name):
