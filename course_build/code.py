@@ -57,6 +57,14 @@ def names_defined(text: str) -> list[str]:
     return sorted(names, key=lambda name: name.startswith("_"))
 
 
+def names_given(text: str) -> list[str]:
+    """What a cell is called after: the functions and classes that it defines, then its values."""
+    assigned = (node for node in parse_code(text).body if isinstance(node, ast.Assign))
+    targets = (target for node in assigned for target in node.targets)
+    values = (target.id for target in targets if isinstance(target, ast.Name))
+    return list(dict.fromkeys([*names_defined(text), *values]))
+
+
 def strings_in(text: str) -> list[str]:
     """The words of a cell's strings, in their order; none where it is not Python."""
     try:

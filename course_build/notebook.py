@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from course_build.chrome import name_some, say
-from course_build.code import names_defined, parse_code
+from course_build.code import names_given, parse_code
 from course_build.drafts import mark
 from course_build.embed import Embedded, Embedding
 from course_build.exercises import solutions
@@ -116,7 +116,7 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
             cells.append(_fold_under(title, _cell(cell, _selected(cell, language, languages))))
         elif cell.role == "folded":
             plain = _cell(cell, _selected(cell, language, languages))
-            cells.append(_fold(plain, language, "machinery", names_defined(cell.text)))
+            cells.append(_fold(plain, language, "machinery", names_given(cell.text)))
         else:
             cells.append(_cell(cell, _selected(cell, language, languages)))
     return cells

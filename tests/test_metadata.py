@@ -6,6 +6,7 @@ import re
 import nbformat
 import pytest
 
+from course_build.chrome import CHROME, say
 from course_build.run.jobs import ROOT
 
 FILES = sorted(ROOT.glob("notebooks/*/*.ipynb"))
@@ -81,6 +82,8 @@ def test_a_folded_cell_says_in_its_first_line_what_is_in_it_for_editors_that_fol
     titles = {cell["id"]: "".join(cell["source"]).split("\n")[0] for cell in folded_cells(notebook)}
     for key, title in titles.items():
         assert re.fullmatch(r"#@title \S.{2,}", title), key
+        bare = {say(code, "machinery") for code in CHROME}
+        assert title.removeprefix("#@title ") not in bare, key
     titled = [c["id"] for c in notebook["cells"] if "".join(c["source"]).startswith("#@title")]
     assert titled == list(titles)
 
