@@ -27,7 +27,7 @@ _CERTIFICATE_TEXTS = {
     "clauses": {"en": "clauses", "ru": "пунктов"},
     "digest": {"en": "Digest (SHA-256): {digest}", "ru": "Отпечаток (SHA-256): {digest}"},
     "how": {
-        "en": "It is the digest of the text in line, as UTF-8. To recompute it, run:",
+        "en": "It is the digest of the text in the variable line, in UTF-8. To recompute it, run:",
         "ru": "Это отпечаток строки line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
     },
     "proves": {

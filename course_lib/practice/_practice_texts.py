@@ -115,7 +115,7 @@ _PRACTICE_TEXTS = {
         "ru": "Отклонение — {off} %; верным считаем до {within} %.",
     },
     "compare_nothing": {
-        "en": "○ The result is {actual}. You recorded no prediction, which stops nothing; but who "
+        "en": "○ The result: {actual}. You recorded no prediction, which stops nothing; but who "
         "predicts first notices more.",
         "ru": "○ Получилось: {actual}. Предсказания вы не записали. Это ничему не мешает, но кто "
         "предсказывает заранее, тот больше замечает.",

@@ -2362,10 +2362,10 @@ A block never replaces a token's vector; each of its two parts (*sublayers*) *ad
 
 $$x \leftarrow x + \mathrm{attn}(\mathrm{ln}_1(x)), \qquad x \leftarrow x + \mathrm{ffn}(\mathrm{ln}_2(x)).$$
 
-Normalization stands *before* each sublayer (pre-norm). `PreNormBlock` says just that, and `DecoderBlock` adds only the causal mask. Find the two lines that carry $x$ past the sublayers.
+Normalisation stands *before* each sublayer (pre-norm). `PreNormBlock` says just that, and `DecoderBlock` adds only the causal mask. Find the two lines that carry $x$ past the sublayers.
 """
 
-# %% [markdown] lang="ru" key="block-ask" en="d90c7fc1"
+# %% [markdown] lang="ru" key="block-ask" en="ea5c3562"
 r"""
 ### Блок: две заметки на полях
 

@@ -143,25 +143,25 @@ from course_lib.practice.progress import Progress
 progress = Progress(
     "module_04",
     {
-        "attention": ("warm-up", "Causal attention in loops"),
-        "cache": ("core", "Add the cache to the naive generator"),
-        "gallery": ("warm-up", "Predict before you run"),
-        "fix": ("core", "Three bugs, and only the contract to help"),
-        "nucleus": ("core", "Top-p for a batch"),
-        "balance": ("stretch", "Where decoding stops waiting for memory"),
+        "attention": ("warm-up", "1. Causal attention in loops"),
+        "cache": ("core", "2. Add the cache to the naive generator"),
+        "gallery": ("warm-up", "3. Predict before you run"),
+        "fix": ("core", "4. Three bugs, and only the contract to help"),
+        "nucleus": ("core", "5. Top-p for a batch"),
+        "balance": ("stretch", "6. Where decoding stops waiting for memory"),
     },
 )
 
-# %% lang="ru" key="progress" en="61bef8a0"
+# %% lang="ru" key="progress" en="008f6551"
 progress = Progress(
     "module_04",
     {
-        "attention": ("warm-up", "Причинное внимание в циклах"),
-        "cache": ("core", "Добавьте кэш к простому генератору"),
-        "gallery": ("warm-up", "Сначала предскажите"),
-        "fix": ("core", "Три ошибки, и в помощь только контракт"),
-        "nucleus": ("core", "Top-p для пакета"),
-        "balance": ("stretch", "Где декодирование перестаёт ждать память"),
+        "attention": ("warm-up", "1. Причинное внимание в циклах"),
+        "cache": ("core", "2. Добавьте кэш к простому генератору"),
+        "gallery": ("warm-up", "3. Сначала предскажите"),
+        "fix": ("core", "4. Три ошибки, и в помощь только контракт"),
+        "nucleus": ("core", "5. Top-p для пакета"),
+        "balance": ("stretch", "6. Где декодирование перестаёт ждать память"),
     },
 )
 
@@ -1437,10 +1437,11 @@ show_figure(
     name="next-token",
     alt="The nine likeliest words after the first word of a tale, all of them names, under three "
     "policies. At temperature 1 the two favourites have about a quarter and a fifth. At "
-    "temperature 0.5 they have about two fifths and a quarter. With top-p 0.8 the four least likely names have a cross and 0 in place of a bar.",
+    "temperature 0.5 they have about two fifths and a quarter. With top-p 0.8 the "
+    "four least likely names have a cross and 0 in place of a bar.",
 )
 
-# %% lang="ru" key="next-token-figure" en="74195821"
+# %% lang="ru" key="next-token-figure" en="2ca5bd61"
 figure = draw_next_token(
     distributions,
     token_labels=[vocabulary.words[token] for token in likely],
@@ -1857,7 +1858,7 @@ results = {}
 for name, bug in CACHE_BUGS.items():
     make = partial(bug, params, shape)
     results[name] = everyday_tests(make, first_prompt, second_prompt, count=12)
-    print(f"{name:27}", *(test for test, ok in results[name].items() if ok), sep="  ")
+    print(f"{name:27}", *(test for test, ok in results[name].items() if not ok), sep="  ")
 passed = {name: tests["same_text"] for name, tests in results.items()}
 caught = {test: sum(not tests[test] for tests in results.values()) for test in results[name]}
 print(caught)
@@ -1899,12 +1900,12 @@ my_prediction = {
 
 # %% [markdown] lang="en" key="bugs-say"
 r"""
-Each line lists the tests that the bug *passes*; the last line counts how many bugs each test catches. Finite logits and a prompt in one chunk catch none. The comparison of texts catches half: an error too small to change the winner leaves the text alone. No single test catches more than three of the six, and three bugs are seen by one test only.
+Each line lists the tests that *catch* the bug; the last line counts how many bugs each test catches. Finite logits and a prompt in one chunk catch none. The comparison of texts catches half: an error too small to change the winner leaves the text alone. No single test catches more than three of the six, and three bugs are seen by one test only.
 """
 
-# %% [markdown] lang="ru" key="bugs-say" en="47f569d7"
+# %% [markdown] lang="ru" key="bugs-say" en="862743d6"
 r"""
-В каждой строке — проверки, которые ошибка *проходит*; последняя строка показывает, сколько ошибок ловит каждая проверка. Конечность логитов и затравка одним куском не ловят ни одной. Сравнение текстов ловит половину: если ошибка мала и победитель прежний, текст тот же. Ни одна проверка не ловит больше трёх из шести, а три ошибки заметны каждая лишь одной проверке.
+В каждой строке — проверки, которые *ловят* ошибку; последняя строка показывает, сколько ошибок ловит каждая проверка. Конечность логитов и затравка одним куском не ловят ни одной. Сравнение текстов ловит половину: если ошибка мала и победитель прежний, текст тот же. Ни одна проверка не ловит больше трёх из шести, а три ошибки заметны каждая лишь одной проверке.
 """
 
 # %% key="bugs-contract"
@@ -3144,9 +3145,12 @@ r"""
 """
 
 # %% lang="en" key="predict-gpu-batch"
-progress.predict("gpu-batch", "7 billion parameters on a large GPU: from which batch on is arithmetic as slow as reading?")
+progress.predict(
+    "gpu-batch",
+    "7 billion parameters on a large GPU: from which batch on is arithmetic as slow as reading?",
+)
 
-# %% lang="ru" key="predict-gpu-batch" en="1a1e29b2"
+# %% lang="ru" key="predict-gpu-batch" en="cff3951e"
 progress.predict(
     "gpu-batch",
     "7 миллиардов параметров на большой видеокарте: с какого пакета вычисления не быстрее чтения?",
@@ -3538,42 +3542,18 @@ r"""
 r"""
 ## 13. Ten questions
 
-No points and no clock. Every answer is explained, the wrong ones too: behind each is something that somebody believed while a program went quietly wrong. What the explanations claim was executed above, or is checked by the next cell.
+No points and no clock. Every answer is explained, the wrong ones too: behind each is something that somebody believed while a program went quietly wrong. What the explanations claim was executed above, or is checked by the cell after the last question.
 """
 
-# %% [markdown] lang="ru" key="quiz-ask" en="6d730798"
+# %% [markdown] lang="ru" key="quiz-ask" en="b2533dfa"
 r"""
 ## 13. Десять вопросов
 
-Ни баллов, ни секундомера. Объяснён каждый ответ, и неверный тоже: за каждым стоит то, во что кто-то верил, пока программа тихо ошибалась. Всё, что сказано в пояснениях, проверено кодом — выше или в следующей ячейке.
+Ни баллов, ни секундомера. Объяснён каждый ответ, и неверный тоже: за каждым стоит то, во что кто-то верил, пока программа тихо ошибалась. Всё, что сказано в пояснениях, проверено кодом — выше или в ячейке после последнего вопроса.
 """
 
 # %% key="quiz-ask-parts" role="folded"
 from course_lib.practice.quiz import answer, ask
-
-# %% key="quiz-facts"
-# en: 1 e to the −500 is not zero; 3 a key knows its place; 5 and 6 which tests pass
-# ru: 1 e в степени −500 — не ноль; 3 ключ знает своё место; 5 и 6 какие проверки проходят
-assert 0 < math.exp(-500) < 1e-200
-kept = {}
-for words in (text, text[1:]):
-    typed.prefill(words)
-    kept[len(words)] = typed.cache.keys().copy()
-stale, anew = kept[len(text)][:, :, 1:], kept[len(text) - 1]
-moved = np.abs(stale - anew).max(axis=(0, 1, 3)).min()
-assert stale.shape == anew.shape and moved > 0.1
-passes = {name: {test for test, ok in tests.items() if ok} for name, tests in results.items()}
-assert "single_tokens" not in passes["one_token_reads_the_buffer"]
-assert "two_chunks" not in passes["no_mask_in_later_chunks"]
-assert {"finite", "single_tokens", "two_chunks"} <= passes["cache_not_reset"]
-# en: 8 attention of one step is linear in the length; 9 the limit of any batch
-# ru: 8 внимание одного шага линейно по длине; 9 предел для любого пакета
-reading = [decode_step_flops(gpt2_small, 3072, 1, n).attention for n in (256, 512)]
-assert reading[1] == 2 * reading[0]
-endless = decode_step_flops(gpt2_small, 3072, 10**6, 1_000).total
-endless /= pass_bytes(gpt2_small, 3072, 10**6, 1_000).total
-assert reached[64] < endless < example.balance
-print(f"{moved=:.2f} {endless=:.2f} {example.balance=:.2f}")
 
 # %% lang="en" key="quiz-clamp" role="quiz"
 ask(
@@ -4104,6 +4084,30 @@ ask(
         ),
     },
 )
+
+# %% key="quiz-facts"
+# en: 1 e to the −500 is not zero; 3 a key knows its place; 5 and 6 which tests pass
+# ru: 1 e в степени −500 — не ноль; 3 ключ знает своё место; 5 и 6 какие проверки проходят
+assert 0 < math.exp(-500) < 1e-200
+kept = {}
+for words in (text, text[1:]):
+    typed.prefill(words)
+    kept[len(words)] = typed.cache.keys().copy()
+stale, anew = kept[len(text)][:, :, 1:], kept[len(text) - 1]
+moved = np.abs(stale - anew).max(axis=(0, 1, 3)).min()
+assert stale.shape == anew.shape and moved > 0.1
+passes = {name: {test for test, ok in tests.items() if ok} for name, tests in results.items()}
+assert "single_tokens" not in passes["one_token_reads_the_buffer"]
+assert "two_chunks" not in passes["no_mask_in_later_chunks"]
+assert {"finite", "single_tokens", "two_chunks"} <= passes["cache_not_reset"]
+# en: 8 attention of one step is linear in the length; 9 the limit of any batch
+# ru: 8 внимание одного шага линейно по длине; 9 предел для любого пакета
+reading = [decode_step_flops(gpt2_small, 3072, 1, n).attention for n in (256, 512)]
+assert reading[1] == 2 * reading[0]
+endless = decode_step_flops(gpt2_small, 3072, 10**6, 1_000).total
+endless /= pass_bytes(gpt2_small, 3072, 10**6, 1_000).total
+assert reached[64] < endless < example.balance
+print(f"{moved=:.2f} {endless=:.2f} {example.balance=:.2f}")
 
 # %% [markdown] lang="en" key="quiz-say"
 r"""

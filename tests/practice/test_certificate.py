@@ -57,7 +57,7 @@ def test_it_lists_what_passed_in_the_order_of_the_module(passed, capsys):
 def test_the_digest_can_be_made_again_as_it_says(passed, capsys):
     lines = certificate(passed, capsys, "Ада Лавлейс").splitlines()
     digest, recipe, line = lines[3], lines[5:8], line_of(lines)
-    assert lines[4].endswith("as UTF-8. To recompute it, run:")
+    assert lines[4].endswith("in UTF-8. To recompute it, run:")
     assert lines[8].startswith("What it shows: list and digest belong together")
     made = subprocess.run(
         [sys.executable, "-c", "\n".join(recipe)], capture_output=True, text=True, check=True

@@ -92,7 +92,7 @@ def test_the_distance_of_a_number_is_said(progress, capsys):
 
 def test_without_a_prediction_the_result_is_told_all_the_same(progress, capsys):
     progress.compare("params", 12_345)
-    assert capsys.readouterr().out.startswith("○ The result is 12345. You recorded no prediction")
+    assert capsys.readouterr().out.startswith("○ The result: 12345. You recorded no prediction")
 
 
 def test_a_prediction_made_after_the_result_is_called_late(progress, folder, capsys):
@@ -173,14 +173,14 @@ def test_a_guess_that_todays_question_cannot_have_is_no_guess(
     progress.predict("row", "Safe?", choices)
     assert "Recorded" not in capsys.readouterr().out
     progress.compare("row", actual)
-    assert capsys.readouterr().out.startswith("○ The result is ")
+    assert capsys.readouterr().out.startswith("○ The result: ")
 
 
 @pytest.mark.parametrize(("kept", "actual"), [("yes", 3), (3, "yes")])
 def test_a_guess_of_another_kind_than_the_result_is_no_guess(progress, capsys, kept, actual):
     progress.file.change("predictions", "row", {"guess": kept, "seen": False, "late": False})
     progress.compare("row", actual, within=0.1)
-    assert capsys.readouterr().out.startswith("○ The result is ")
+    assert capsys.readouterr().out.startswith("○ The result: ")
 
 
 def test_numpy_and_torch_numbers_are_recorded_as_numbers(progress, folder):
