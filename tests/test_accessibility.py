@@ -99,7 +99,8 @@ def test_what_only_a_screen_reader_says_is_in_the_language_of_the_page(localized
 
 
 def test_what_scrolls_sideways_can_be_focused_and_the_page_does_not(page):
-    for size in (NARROW, WIDE):
+    laptop = {"width": 1366, "height": 768}  # the page between its navigation and its contents
+    for size in (NARROW, laptop, WIDE):
         page.set_viewport_size(size)
         page.evaluate(AT_REST)
         missed = page.eval_on_selector_all(

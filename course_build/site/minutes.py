@@ -1,9 +1,11 @@
 """How long a section takes: an estimate that says how it is made, the same in every language.
 
 Words are read at the pace of a text to be understood, a line of visible code and a figure take a
-look; an exercise takes as long as its solving usually does. Folded code is not counted.
+look; an exercise takes as long as its solving usually does. Folded code is not counted, but what
+folds in an output is words: a question of the quiz with the explanations of its choices.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -15,6 +17,7 @@ from course_build.site.clean import SVG
 WORDS_A_MINUTE = 130
 CODE_LINE, FIGURE, EXERCISE = 4 / 60, 0.5, 8.0  # minutes
 FOLDED, STUB = "hide-input", "exercise"  # tags
+HTML, FOLD, TAG = "text/html", "<details", re.compile("<[^>]*>")
 
 
 def minutes(cells: Sequence[Mapping[str, Any]]) -> int:
@@ -28,4 +31,7 @@ def _cell(cell: Mapping[str, Any]) -> float:
     tags = cell["metadata"].get("tags", ())
     lines = 0 if FOLDED in tags else len(joined(cell["source"]).split("\n"))
     figures = sum(SVG in output.get("data", {}) for output in cell.get("outputs", ()))
-    return lines * CODE_LINE + figures * FIGURE + (STUB in tags) * EXERCISE
+    shown = [joined(output.get("data", {}).get(HTML, "")) for output in cell.get("outputs", ())]
+    asked = sum(count_words(TAG.sub(" ", html)) for html in shown if FOLD in html)
+    seen = lines * CODE_LINE + figures * FIGURE + asked / WORDS_A_MINUTE
+    return seen + (STUB in tags) * EXERCISE
