@@ -59,7 +59,7 @@ def test_search_finds_a_word_in_another_form(site, browser, served, source, lang
         if source == "server":
             shown = page.locator("#search-results li p")
             shown.first.wait_for()
-            assert not re.search(r"\.\.\.|\\\(|role: folded", shown.first.inner_text())
+            assert not re.search(r"^\.{3}|\.{3}$|\\\(", shown.first.inner_text())
         found.first.click()
         page.wait_for_load_state()
         assert page.locator("article h1").is_visible()
