@@ -107,6 +107,13 @@ def test_code_cells_are_short(language, name):
 
 
 @each_notebook
+def test_no_line_of_code_is_cut_off_by_the_page(language, name):
+    cells = [cell for cell in learner(language, name)["cells"] if cell["cell_type"] == "code"]
+    lines = [(cell["id"], line) for cell in cells for line in "".join(cell["source"]).split("\n")]
+    assert {where for where, line in lines if len(line) > 100} == {"reference-json"}  # one text
+
+
+@each_notebook
 def test_a_notebook_has_the_cells_of_its_twins(language, name):
     def skeleton(code):
         return [(cell["id"], cell["cell_type"]) for cell in learner(code, name)["cells"]]

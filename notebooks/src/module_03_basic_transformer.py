@@ -1156,12 +1156,12 @@ figure = draw_attention(
 show_figure(
     figure,
     name="attention",
-    alt="A 3 by 3 grid of attention weights. Sun reads only itself: 1. Moon: 0.33 sun, 0.67 itself. "
-    "Eclipse: 0.25 sun, 0.25 moon, 0.50 itself. The cells above the "
+    alt="A 3 by 3 grid of attention weights. Sun reads only itself: 1. Moon: 0.33 sun, "
+    "0.67 itself. Eclipse: 0.25 sun, 0.25 moon, 0.50 itself. The cells above the "
     "diagonal are hatched zeros.",
 )
 
-# %% lang="ru" key="attention-figure" en="c62f8d51"
+# %% lang="ru" key="attention-figure" en="70338f02"
 figure = draw_attention(
     result.weights.tolist(),
     title="Кто кого читает и насколько",

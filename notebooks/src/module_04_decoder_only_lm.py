@@ -2613,9 +2613,11 @@ r"""
 """
 
 # %% lang="en" key="predict-savings"
-progress.predict("savings", "Width 64, 512 new tokens: how many times the operations without a cache?")
+progress.predict(
+    "savings", "Width 64, 512 new tokens: how many times the operations without a cache?"
+)
 
-# %% lang="ru" key="predict-savings" en="b4471100"
+# %% lang="ru" key="predict-savings" en="48ab0936"
 progress.predict(
     "savings", "Ширина 64, 512 новых токенов: во сколько раз больше операций без кэша?"
 )
@@ -2671,12 +2673,12 @@ figure = draw_growth(
 show_figure(
     figure,
     name="growth",
-    alt="Operations by the formula for writing 32 to 512 tokens on log-log axes. Without a cache the "
-    "points rise with a slope of about 2.1, with a cache with one of about 1.15; at 512 tokens "
+    alt="Operations by the formula for writing 32 to 512 tokens on log-log axes. Without a cache "
+    "the points rise with a slope of about 2.1, with a cache with one of about 1.15; at 512 tokens "
     "the two are more than a hundred times apart.",
 )
 
-# %% lang="ru" key="growth-figure" en="abbbfa78"
+# %% lang="ru" key="growth-figure" en="3c807cbb"
 figure = draw_growth(
     lengths,
     {"без кэша": flops[False], "с кэшем": flops[True]},
