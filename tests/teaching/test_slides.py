@@ -2,14 +2,17 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
-from course_build.teaching.slides.deck import DENSE, ROOM, Block, Slide, deck
+from course_build.teaching.slides.deck import deck
+from course_build.teaching.slides.heights import SIZES
 from course_build.teaching.slides.pages import Written
-from tests.browser import opened_browser
+from tests.browser import opened_browser, opened_page
 
 from .conftest import LANGUAGES, ROOT, STEMS
 
@@ -45,7 +48,7 @@ def figure(alt="A line that rises from left to right."):
 
 def slides(*cells):
     """The slides after a title as (title, kinds of its blocks, notes)."""
-    stacks = deck([prose("title", "# Title"), *cells])[1:]
+    _, *stacks = deck([prose("title", "# Title"), *cells])
     return [[(s.title, [b.kind for b in s.blocks], s.notes) for s in stack] for stack in stacks]
 
 
@@ -60,7 +63,7 @@ def test_a_section_is_a_stack_a_subsection_or_a_question_a_slide_of_it():
     )
     assert found == [
         [
-            ("One", ["prose", "code", "output"], []),
+            ("One", ["prose", "code", "text"], []),
             ("One", ["prose", "code"], []),
             ("Two", ["prose"], []),
         ],
@@ -90,25 +93,56 @@ def test_machinery_records_and_what_draws_a_figure_stay_in_the_notebook():
         code("draw", "show_figure(f)", figure()),
         code("predict", "progress.predict('x', 'How many?')", printed("How many?")),
     )
-    assert shown[1] == ["prose", "output", "output", "output"]
+    assert shown[1] == ["prose", "figure", "figure", "text"]
 
 
-def test_what_does_not_fit_below_goes_to_the_next_slide_code_with_its_output():
-    long = "\n".join("x = 1" for _ in range(12))
-    [stack] = slides(
-        prose("a", "## One\n\nLook."), code("b", long, printed("1")), code("c", long, printed("2"))
+def test_that_nothing_was_predicted_is_not_shown_to_a_class():
+    said = "tensor(1)\n○ The result is 1. You recorded\n  no prediction."
+    [[slide]] = deck([prose("a", "# One"), code("b", "compare()", printed(said))])
+    assert [block.content for block in slide.blocks] == ["compare()", "tensor(1)"]
+
+
+def test_after_its_check_an_exercise_is_over():
+    [[*shown]] = slides(
+        prose("a", "## One"),
+        prose("b", "### Exercise\n\nWrite it."),
+        code("check", "check(x)", tags=["exercise-check"]),
+        prose("hint", "<details>Look.</details>"),
+        code("use", "x = 1"),
+        prose("c", "And now?"),
     )
-    assert [kinds for _, kinds, _ in stack] == [["prose", "code", "output"], ["code", "output"]]
-    [first, *_] = deck([prose("title", "# T"), code("b", long), code("c", long)])
-    assert all(slide.height <= ROOM for slide in first)
+    assert [title for title, _, _ in shown] == ["One", "Exercise", "One", "One"]
+    assert shown[1][2] == ["<details>Look.</details>"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "height", "dense"),
-    [("prose", DENSE, False), ("prose", DENSE + 1, True), ("code", DENSE + 1, False)],
-)
-def test_much_prose_is_set_smaller_since_it_cannot_scroll(kind, height, dense):
-    assert Slide("Title", 2, [Block(kind, "x", "key", height)]).is_dense is dense
+def test_what_finds_no_room_goes_to_the_next_slide_code_with_its_output():
+    long = "\n".join("x = 1" for _ in range(12))
+    cells = [prose("a", "## One\n\nLook."), code("b", long, printed("1"))]
+    [stack] = slides(*cells, code("c", long, printed("2")))
+    assert [kinds for _, kinds, _ in stack] == [["prose", "code", "text"], ["code", "text"]]
+
+
+def test_the_letters_are_as_large_as_a_slide_lets_them_be():
+    short, long = "x = 1", "\n".join(["x = 1"] * 20)
+    [[few], [many]] = deck(
+        [prose("a", "# One"), code("b", short), prose("c", "## T"), code("d", long)]
+    )
+    assert few.letters == (SIZES[0], SIZES[0])
+    assert SIZES[-1] <= many.letters.code < SIZES[0]
+    [[wide]] = deck([prose("a", "# One\n\nLook."), code("b", f"x = '{'y' * 85}'")])
+    assert wide.letters == (20, SIZES[0])
+
+
+def test_what_is_too_high_for_a_slide_goes_on_on_the_next_and_what_cannot_is_named():
+    long = "\n".join(f"x = {n}" for n in range(60))
+    [stack] = deck([prose("a", "# One"), code("b", long)])
+    assert [
+        line for slide in stack for block in slide.blocks for line in block.lines
+    ] == long.split("\n")
+    assert all(slide.letters for slide in stack)
+    endless = code("c", "x = 1", printed("y" * 3000))
+    with pytest.raises(CourseError, match=r'm\.ipynb: cell "c"(.|\n)*the slide "One" is too high'):
+        deck([prose("a", "# One"), endless], "m.ipynb")
 
 
 def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():
@@ -120,7 +154,7 @@ def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():
     written = Written("module_03_idea")
     page = written.page(deck(cells), "ru").decode()
     assert '<html lang="ru">' in page
-    assert "<title>A &lt; B</title>" in page
+    assert "<title>A &lt; B · Слайды</title>" in page
     assert "See a term and" in page
     assert r"\(a &lt; b\)" in page
     assert r"\[c\]" in page
@@ -140,38 +174,34 @@ def test_the_scripts_are_those_of_the_package_and_ask_no_host():
     assert not re.search(rb"url\(\s*[\"']?(?:https?:)?//", sheets)
 
 
-MEASURED = """async () => {
-  const found = [];
-  for (const slide of Reveal.getSlides()) {
-    const { h, v } = Reveal.getIndices(slide);
-    Reveal.slide(h, v);
-    await Promise.all([...slide.querySelectorAll("img")].map((image) => image.decode()));
-    const boxes = [...slide.querySelectorAll(":scope > pre, :scope > .output, :scope > img")];
-    const seen = boxes.map((box) => box.clientHeight);
-    const low = slide.scrollHeight - slide.clientHeight;
-    const wide = slide.scrollWidth - slide.clientWidth;
-    const out = boxes.filter((box) => box.offsetTop + box.offsetHeight > 720).length;
-    found.push({ place: `${h}/${v}`, low, wide, out, least: Math.min(...seen, 999) });
-  }
-  return found;
-}"""
+AMISS = Path(__file__).with_name("amiss.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def folder(executed, tmp_path_factory):
-    """The decks of the notebooks that were executed for all tests."""
+def write(tmp_path_factory):
+    """Write the decks of executed notebooks, {language: {path: notebook}}, into a folder."""
     settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+
+    def write(copies):
+        folder = tmp_path_factory.mktemp("slides")
+        made = command.slides_of(copies, settings, True) | command.scripts()
+        for path, content in made.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        command.copy_mathjax(folder / "_mathjax")
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def folder(executed, write):
+    """The decks of the notebooks that were executed for all tests."""
     copies = {language: {} for language in LANGUAGES}
     for (edition, language, name), outcome in sorted(executed.items()):
         if edition == "learner":
             copies[language][f"{name}.ipynb"] = outcome.job.executed.read_bytes()
-    folder = tmp_path_factory.mktemp("slides")
-    made = command.slides_of(copies, settings, True) | command.scripts()
-    for path, content in made.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    command.copy_mathjax(folder / "_mathjax")
-    return folder
+    return write(copies)
 
 
 @pytest.fixture(scope="module")
@@ -184,27 +214,47 @@ def browser():
 @pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_slide_fits_and_the_deck_asks_nothing_of_the_network(folder, browser, language, stem):
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.set_default_timeout(120_000)
-    said, asked = [], []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    try:
-        page.goto((folder / language / f"{stem}.html").as_uri())
-        page.wait_for_function("window.Reveal && Reveal.isReady()")
-        found = page.evaluate(MEASURED)
-        broken = page.locator("mjx-merror").count()
-        formulas = page.locator("mjx-container").count()
-        notes = page.locator("aside.notes details").count()
-    finally:
-        page.close()
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    assert [slide for slide in found if slide["low"] > 0 or slide["wide"] > 0] == []
-    assert [slide for slide in found if slide["out"] or slide["least"] < 24] == []
-    assert len(found) > 100
-    assert (broken, formulas > 20, notes > 10) == (0, True, True)
+    with opened_page(browser, folder / language / f"{stem}.html") as page:
+        assert page.evaluate(AMISS, SIZES[-1]) == []
+        assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
+        assert page.amiss == []
+        assert page.locator("mjx-merror").count() == 0
+        assert page.locator("mjx-container").count() > 20
+        assert page.locator("aside.notes details").count() > 10
+        assert page.evaluate("Reveal.getTotalSlides()") > 100
+        page.keyboard.press("ArrowDown")
+        page.wait_for_function("location.hash == '#/before-you-start'")
+
+
+PLANTED = """() => {
+  const block = (key) => document.querySelector(`#${key} pre`);
+  block("high").innerHTML += "<span>x</span>".repeat(30);
+  block("wide").style.whiteSpace = "pre";
+  block("wide").innerHTML += "x".repeat(200);
+  block("scrolls").style.cssText = "height: 20px; overflow: auto";
+  block("scrolls").innerHTML += "<span>x</span>".repeat(5);
+  block("small").innerHTML += "<small style='font-size: 19px'>x</small>";
+  const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA7";
+  block("mute").outerHTML = `<img class="figure" src="${pixel}">`;
+}"""
+
+
+def test_what_a_slide_cuts_and_letters_that_are_too_small_are_named(write, browser):
+    keys = ("good", "high", "wide", "scrolls", "small", "mute")
+    cells = [cell for key in keys for cell in (prose(key, f"## A {key} one"), code("x", "x = 1"))]
+    folder = write({"en": {"module_03_a.ipynb": json.dumps({"cells": cells}).encode()}})
+    with opened_page(browser, folder / "en/module_03_a.html") as page:
+        assert page.evaluate(AMISS, SIZES[-1]) == []
+        page.evaluate(PLANTED)
+        found = page.evaluate(AMISS, SIZES[-1])
+    told = [re.sub(r"\d+", "N", sentence) for sentence in found]
+    assert told == [
+        'slide "high": its <pre> is cut by N pixels',
+        'slide "wide": its <pre> is cut by N pixels',
+        'slide "scrolls": its <pre> is cut by N pixels',
+        'slide "small": its <small> has letters under N pixels',
+        'slide "mute": its <img> has no words for who cannot see it',
+    ]
 
 
 def test_slides_that_cannot_be_made_leave_the_last_good_ones(monkeypatch, tmp_path, capsys):

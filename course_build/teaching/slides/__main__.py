@@ -3,7 +3,7 @@
     python -m course_build.teaching.slides
 
 Notebooks whose executed copies are missing or old are run first. Exit codes: 0 done; 2 broken (a
-notebook fails).
+notebook fails, or holds what no slide can: then slide and cell are named).
 """
 
 import argparse
@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
+from course_build.chrome import name_language
 from course_build.executed import fresh_copies, joined, read_notebook
 from course_build.files import changed_files, write_files
 from course_build.findings import CourseError
 from course_build.glossary_links import PAGE
-from course_build.head import links
+from course_build.head import in_colab, links
 from course_build.settings import SETTINGS_FILE, Settings, parse_settings
 from course_build.site.__main__ import copy_mathjax
 from course_build.teaching.slides.deck import deck
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 STATIC = Path(__file__).resolve().parent / "static"
 FOLDER = "build/teaching/slides"
 STYLE = "a11y-high-contrast-light"  # of code, as on the pages
+FONTS = ("", "-Bold", "-Oblique", "Mono", "Mono-Bold")  # of DejaVuSans, as in the figures
 REVEAL = ("LICENSE", "dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js")
 
 
@@ -41,17 +43,36 @@ def slides_of(
             first, *cells = read_notebook(path, content)["cells"]
             head = links(stem, stems, language, settings, has_glossary)
             first = {**first, "source": joined(first["source"]).replace(f"{head}\n\n", "", 1)}
-            written = Written(stem)
-            made[f"{language}/{stem}.html"] = written.page(deck([first, *cells]), language)
+            written = Written(stem, _origin(stem, language, settings))
+            stacks = deck([first, *cells], path)
+            made[f"{language}/{stem}.html"] = written.page(stacks, language)
             made |= {f"{language}/{name}": figure for name, figure in written.figures.items()}
     return made
 
 
+def _origin(stem: str, language: str, settings: Settings) -> str:
+    """Where a deck is from, with the ways back, and to the same deck in the other languages."""
+    notebook = f"`notebooks/{language}/{stem}.ipynb`"
+    if settings.site:
+        notebook = f"[{notebook}]({settings.site}{language}/{stem}.html)"
+    elif settings.repository:
+        notebook = f"[{notebook}]({in_colab(stem, language, settings)})"
+    others = [
+        f"[{name_language(other)}](../{other}/{stem}.html)"
+        for other in settings.languages
+        if other != language
+    ]
+    return " · ".join([settings.title(language), notebook, *others])
+
+
 def scripts() -> dict[str, bytes]:
-    """What the decks share: reveal.js, and how they look: {_reveal/name: content}."""
+    """What the decks share: reveal.js, fonts, and how they look: {_reveal/name: content}."""
     package = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
     files = {name: (package / name).read_bytes() for name in REVEAL}
     files |= {path.name: path.read_bytes() for path in STATIC.iterdir()}
+    fonts = Path(find_spec("matplotlib").origin).parent / "mpl-data" / "fonts" / "ttf"
+    for name in ("LICENSE_DEJAVU", *(f"DejaVuSans{font}.ttf" for font in FONTS)):
+        files[f"fonts/{name}"] = (fonts / name).read_bytes()
     files["deck.css"] += f"{code_style(STYLE)}\n".encode()
     return {f"_reveal/{name}": content for name, content in files.items()}
 

@@ -2,7 +2,7 @@
 
 A `## ` heading begins a stack of slides, a `### ` heading or a new question a slide below. Prose
 whose key ends in -say is what the speaker says; so are hints and solutions. Folded code, checks and
-a learner's records stay in the notebook.
+a learner's records stay in the notebook. What is too high for a slide goes on on the next.
 """
 
 import re
@@ -11,56 +11,71 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_build.executed import joined
-from course_build.site.clean import SVG, clean_output
-from course_build.teaching.slides.heights import height_of_code, height_of_output, height_of_prose
+from course_build.findings import CourseError, Finding
+from course_build.site.clean import PICTURES, SVG, clean_output
+from course_build.teaching.slides.heights import (
+    ABOVE,
+    BELOW,
+    COMFORT,
+    HIGH,
+    Block,
+    Letters,
+    letters,
+    title_height,
+)
+from course_build.teaching.slides.pieces import pieces
 
-ROOM = 560  # pixels of a slide below its title
-DENSE = 440  # of prose alone
 HEADING = re.compile(r"(#{1,3}) +(.+)\n*")
 RECORD = re.compile(r"progress(?:\.(\w+)\(| = )")
-LEFT_OUT = {"parameters", "exercise-check"}
+RECORDED = re.compile(r"^○ .*\Z", re.MULTILINE | re.DOTALL)  # that nothing was predicted
+CHECK = "exercise-check"
+LEFT_OUT = {"parameters", CHECK}
 SAID = "-say"
-
-
-@dataclass(frozen=True)
-class Block:
-    """One thing on a slide: prose (Markdown), code, or an output; and how high it will be."""
-
-    kind: str
-    content: Any
-    key: str
-    height: int
 
 
 @dataclass
 class Slide:
-    """A slide: under which title, what it shows, and the notes of the speaker (Markdown)."""
+    """A slide: its title and the title's rank, what it shows, the speaker's notes (Markdown).
+
+    `key` is the cell that it begins with; `is_checked`: the exercise that it states is over.
+    """
 
     title: str
-    level: int
+    rank: int
+    key: str
     blocks: list[Block] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_checked: bool = False
 
     @property
-    def height(self) -> int:
-        return sum(block.height for block in self.blocks)
+    def room(self) -> float:
+        """Pixels below its title."""
+        return HIGH - ABOVE - BELOW - title_height(self.title, self.rank)
 
     @property
-    def is_dense(self) -> bool:
-        """Does it need smaller letters, since prose cannot scroll?"""
-        return sum(block.height for block in self.blocks if block.kind == "prose") > DENSE
+    def letters(self) -> Letters | None:
+        """The sizes of its letters; None if it holds what cannot be made to fit."""
+        return letters(self.blocks, self.room)
 
 
-def deck(cells: Sequence[Mapping[str, Any]]) -> list[list[Slide]]:
-    """Lay the cells of an executed notebook out: stacks of slides, in their order."""
+def deck(cells: Sequence[Mapping[str, Any]], path: str = "") -> list[list[Slide]]:
+    """Lay the cells of an executed notebook out: stacks of slides, in their order.
+
+    Raises CourseError, naming slides and cells of the notebook at `path`, if a slide is too high.
+    """
     stacks: list[list[Slide]] = []
     for cell in cells:
         text = joined(cell["source"])
         if cell["cell_type"] == "markdown":
             _lay_prose(stacks, cell["id"], text)
         else:
-            _lay(stacks, list(blocks_of_code(cell, text)), begins=False)
-    return [kept for stack in stacks if (kept := [s for s in stack if _is_worth_showing(s)])]
+            if blocks := list(blocks_of_code(cell, text)):
+                _lay(stacks, blocks, begins=stacks[-1][-1].is_checked)
+            stacks[-1][-1].is_checked |= CHECK in cell["metadata"].get("tags", ())
+    too_high = [_too_high(path, s) for stack in stacks for s in stack if s.letters is None]
+    if too_high:
+        raise CourseError(too_high)
+    return [kept for stack in stacks if (kept := [s for s in stack if s.blocks or s.rank < 3])]
 
 
 def blocks_of_code(cell: Mapping[str, Any], text: str) -> Iterator[Block]:
@@ -69,21 +84,32 @@ def blocks_of_code(cell: Mapping[str, Any], text: str) -> Iterator[Block]:
     record = RECORD.match(text)
     if tags & LEFT_OUT or (record and record[1] != "predict"):
         return
-    outputs = [output for output in map(clean_output, cell["outputs"]) if output]
-    figures = [output for output in outputs if SVG in output.get("data", ())]
+    cleaned = [output for output in map(clean_output, cell["outputs"]) if output]
+    outputs = [block for output in cleaned if (block := _block_of_output(cell["id"], output))]
+    figures = [block for block in outputs if block.kind == "figure"]
     is_machinery = "hide-input" in tags
     if not (is_machinery or record or figures):
-        yield Block("code", text, cell["id"], height_of_code(text))
-    for output in figures if is_machinery else outputs:
-        yield Block("output", output, cell["id"], height_of_output(output))
+        yield Block("code", text.strip("\n"), cell["id"])
+    yield from figures if is_machinery else outputs
+
+
+def _block_of_output(key: str, output: Mapping[str, Any]) -> Block | None:
+    data = output.get("data", {})
+    if SVG in data or any(kind in data for kind in PICTURES):
+        return Block("figure", output, key)
+    if "text/html" in data:
+        return Block("html", data["text/html"], key)
+    text = output.get("text") or data.get("text/plain") or data.get("text/latex", "")
+    text = RECORDED.sub("", text).rstrip()
+    return Block("text", text, key) if text else None
 
 
 def _lay_prose(stacks: list[list[Slide]], key: str, text: str) -> None:
     heading = HEADING.match(text)
     if heading:
-        level = len(heading[1])
-        slide = Slide(heading[2].strip(), level)
-        if level < 3 or not stacks:
+        rank = len(heading[1])
+        slide = Slide(heading[2].strip(), rank, key)
+        if rank < 3 or not stacks:
             stacks.append([slide])
         else:
             stacks[-1].append(slide)
@@ -93,22 +119,37 @@ def _lay_prose(stacks: list[list[Slide]], key: str, text: str) -> None:
     if text.startswith("<details>") or key.endswith(SAID):
         stacks[-1][-1].notes.append(text)
     else:
-        _lay(stacks, [Block("prose", text, key, height_of_prose(text))], begins=not heading)
+        _lay(stacks, [Block("prose", text.strip("\n"), key)], begins=not heading)
 
 
 def _lay(stacks: list[list[Slide]], blocks: Sequence[Block], *, begins: bool) -> None:
-    """Put blocks on the last slide, or on a new one below where they begin one or are too high.
+    """Put blocks on the last slide, or on a new one below where they begin one or find no room.
 
-    They stay together if one slide can hold them.
+    They stay together if one slide can hold them; what no slide can hold is cut into pieces.
     """
-    height = sum(block.height for block in blocks)
-    groups = [blocks] if height <= ROOM else [[block] for block in blocks]
-    for group in filter(None, groups):
+    room = Slide(stacks[-1][-1].title, 3, "").room
+    groups = [(blocks, begins)]
+    if not letters(blocks, room):
+        cut = [pieces(block, room) for block in blocks]
+        groups = [([piece], place > 0) for parts in cut for place, piece in enumerate(parts)]
+        groups[0] = (groups[0][0], begins)
+    for group, begins_one in groups:
         last = stacks[-1][-1]
-        if last.blocks and (begins or last.height + sum(b.height for b in group) > ROOM):
-            stacks[-1].append(Slide(last.title, last.level))
+        is_full = last.blocks and (begins_one or not _is_at_ease(last, group))
+        if is_full or not letters(group, last.room):
+            title = stacks[-1][0].title if last.is_checked else last.title
+            stacks[-1].append(Slide(title, 3, group[0].key))
         stacks[-1][-1].blocks.extend(group)
 
 
-def _is_worth_showing(slide: Slide) -> bool:
-    return bool(slide.blocks) or slide.level < 3
+def _is_at_ease(slide: Slide, more: Sequence[Block]) -> bool:
+    """Would the slide hold more without smaller letters, or in such as a back row still reads?"""
+    after = letters([*slide.blocks, *more], slide.room)
+    before = [slide.letters, letters(more, slide.room)]
+    return bool(after) and after.code >= min([COMFORT, *(one.code for one in before if one)])
+
+
+def _too_high(path: str, slide: Slide) -> Finding:
+    message = f'the slide "{slide.title}" is too high, even in the smallest letters'
+    mend = "split the cell, or shorten what it shows"
+    return Finding(path, None, slide.blocks[0].key, "slides", message, mend)

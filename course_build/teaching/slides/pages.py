@@ -14,17 +14,18 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from course_build.site.clean import SVG
+from course_build.site.clean import PICTURES, SVG
 from course_build.teaching.assignment import unlinked
-from course_build.teaching.slides.deck import Block, Slide
+from course_build.teaching.slides.deck import Slide
+from course_build.teaching.slides.heights import Block, wrapped_indent
+from course_build.teaching.words import say
 
-TALL = 200  # pixels
 PAGE = Template("""<!doctype html>
 <html lang="$language">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
-<title>$title</title>
+<title>$title · $kind</title>
 <link rel="stylesheet" href="../_reveal/dist/reset.css">
 <link rel="stylesheet" href="../_reveal/dist/reveal.css">
 <link rel="stylesheet" href="../_reveal/deck.css">
@@ -44,56 +45,69 @@ $slides
 
 @dataclass
 class Written:
-    """A deck as HTML, and its figures: {name: content}."""
+    """A deck as HTML, and its figures: {name: content}.
+
+    `origin` is what its first slide says at its foot of where it is from, as Markdown.
+    """
 
     stem: str
+    origin: str = ""
     figures: dict[str, bytes] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)  # of slides
 
     def page(self, stacks: Sequence[Sequence[Slide]], language: str) -> bytes:
         """Write the whole deck; the first slide's title is the page's."""
         slides = "\n".join(self._stack(stack) for stack in stacks)
-        title = html.escape(_plain(stacks[0][0].title))
-        return PAGE.substitute(language=language, title=title, slides=slides).encode()
+        origin = f'<div class="origin">{_parser().render(self.origin)}</div>' if self.origin else ""
+        return PAGE.substitute(
+            language=language,
+            title=html.escape(_plain(stacks[0][0].title)),
+            kind=html.escape(say(language, "slides")),
+            slides=slides.replace("</section>", f"{origin}</section>", 1),
+        ).encode()
 
     def _stack(self, stack: Sequence[Slide]) -> str:
-        inner = "\n".join(self._slide(slide, first=slide is stack[0]) for slide in stack)
+        inner = "\n".join(map(self._slide, stack))
         return f"<section>\n{inner}\n</section>"
 
-    def _slide(self, slide: Slide, *, first: bool) -> str:
-        rank = slide.level if first or slide.level > 2 else 3
-        title = _inline(slide.title)
-        parts = [f"<h{rank}>{title}</h{rank}>"]
+    def _slide(self, slide: Slide) -> str:
+        parts = [f"<h{slide.rank}>{_inline(slide.title)}</h{slide.rank}>"]
         parts += [self._block(block) for block in slide.blocks]
         if slide.notes:
             notes = "\n".join(_prose(note) for note in slide.notes)
             parts.append(f'<aside class="notes">\n{notes}\n</aside>')
         kind = "" if slide.blocks else ' class="opening"'
-        kind = ' class="dense"' if slide.is_dense else kind
-        return f"<section{kind}>\n" + "\n".join(parts) + "\n</section>"
+        code, words = slide.letters
+        sizes = f"--code: {code}px; --words: {words}px"
+        looks = f'id="{self._key(slide.key)}"{kind} style="{sizes}"'
+        return f"<section {looks}>\n" + "\n".join(parts) + "\n</section>"
+
+    def _key(self, key: str) -> str:
+        """The key of a slide's first cell, numbered where several slides show that cell."""
+        names = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
+        name = next(name for name in names if name not in self.keys)
+        self.keys.add(name)
+        return name
 
     def _block(self, block: Block) -> str:
         if block.kind == "prose":
             return f'<div class="prose">{_prose(block.content)}</div>'
-        if block.kind == "code":
-            code = highlight(block.content, PythonLexer(), HtmlFormatter(nowrap=True))
-            return f'<pre class="code{_tall(block)}" tabindex="0"><code>{code}</code></pre>'
-        return self._output(block, block.content)
+        if block.kind == "html":
+            return f'<div class="output">{block.content}</div>'
+        if block.kind == "figure":
+            return self._figure(block)
+        return _lines(block)
 
-    def _output(self, block: Block, output: Mapping[str, Any]) -> str:
-        data = output.get("data", {})
-        looks = f'class="output{_tall(block)}" tabindex="0"'
-        if SVG in data:
+    def _figure(self, block: Block) -> str:
+        data, told = block.content["data"], block.content["metadata"]
+        kind = next(kind for kind in (SVG, *PICTURES) if kind in data)
+        if kind == SVG:
             name = next(n for n in self._names(block.key) if n not in self.figures)
             self.figures[name] = data[SVG].encode()
-            alt = html.escape(output["metadata"][SVG]["alt"])
-            return f'<img class="figure" src="{name}" alt="{alt}">'
-        if "text/html" in data:
-            return f"<div {looks}>{data['text/html']}</div>"
-        kind = next((kind for kind in data if kind.startswith("image/")), None)
-        if kind:
-            return f'<img class="figure" src="data:{kind};base64,{data[kind].strip()}" alt="">'
-        text = output.get("text") or data.get("text/plain") or data.get("text/latex", "")
-        return f"<pre {looks}>{html.escape(text.rstrip())}</pre>"
+        else:
+            name = f"data:{kind};base64,{data[kind].strip()}"
+        alt = html.escape(told.get(kind, {}).get("alt", ""))
+        return f'<img class="figure" src="{name}" alt="{alt}">'
 
     def _names(self, key: str) -> Iterator[str]:
         yield f"figures/{self.stem}-{key}.svg"
@@ -105,9 +119,20 @@ def code_style(style: str) -> str:
     return HtmlFormatter(style=style).get_style_defs(".code")
 
 
-def _tall(block: Block) -> str:
-    """What is tall gives way, and scrolls, where a slide is too full."""
-    return " tall" if block.height > TALL else ""
+def _lines(block: Block) -> str:
+    """Code or what was printed, each line a box that is indented where it wraps."""
+    looks, whole = "output", html.escape(block.content)
+    if block.kind == "code":  # a piece of it may begin inside a string
+        looks, whole = "code", highlight(block.content, PythonLexer(), HtmlFormatter(nowrap=True))
+    lines = whole.rstrip("\n").split("\n")[block.first : block.last]
+    goes_on = block.last is not None and block.last < block.content.count("\n") + 1
+    cut = (" goes-on" if goes_on else "") + (" continued" if block.first else "")
+    inner = "".join(map(_line, lines, block.lines))
+    return f'<pre class="{looks}{cut}">{inner}</pre>'
+
+
+def _line(line: str, text: str) -> str:
+    return f'<span style="--indent: {wrapped_indent(text)}ch">{line}</span>'
 
 
 def _prose(text: str) -> str:
