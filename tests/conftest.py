@@ -40,6 +40,14 @@ def site(executed):
     return ROOT / "build" / "site"
 
 
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """A small course whose job told its address and its repository, and its pages."""
+    from tests.toy_site import PLACED, build_toy  # Sphinx too: most tests need none
+
+    return build_toy(tmp_path_factory.mktemp("моя папка & a space"), **PLACED)
+
+
 OUTCOMES = pytest.StashKey[list[Outcome]]()
 
 
@@ -48,9 +56,10 @@ def pytest_collection_modifyitems(items):
     """What shares costly work stays together when several processes share the tests (-n)."""
     for item in items:
         contract = getattr(item, "callspec", None) and item.callspec.params.get("contract")
-        group = "notebooks" if "executed" in item.fixturenames else contract
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
+        costly = {"executed": "notebooks", "toy": "toy", "browser": item.path.stem}
+        found = [costly[name] for name in costly if name in item.fixturenames]
+        if found or contract:
+            item.add_marker(pytest.mark.xdist_group((*found, contract)[0]))
 
 
 @pytest.hookimpl(tryfirst=True)

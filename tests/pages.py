@@ -8,6 +8,7 @@ from course_build.site.sources import WELCOME, cut
 
 SETTINGS = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
 ENTRANCE, LOST = "index.html", "404.html"  # above the languages; LOST is in each of them too
+OF_ONE = {"href", "id", "src", "title"}  # attributes that make no other kind of element
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"}
 
 
@@ -40,7 +41,8 @@ class Markup(HTMLParser):
         self.links += [(given[name], given) for name in ("href", "src") if given.get(name)]
         if "id" in given:
             self.ids.append(given["id"])
-        look = (tag, given.get("class", ""), given.get("role", ""))
+        told = frozenset(given) - OF_ONE
+        look = (tag, given.get("class", ""), given.get("role", ""), told)
         self.kinds.add((self._open[-1], look))
         if tag not in VOID:
             self._open.append(look)

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.browser import opened_browser, opened_page
-from tests.toy_site import build_toy
 
+pytestmark = pytest.mark.xdist_group("toy")
 AROUND = ".sidebar-drawer, .toc-drawer, .mobile-header, .related-pages, .headerlink, .page-tools"
 FOLDED = {"en": "(folded)", "ru": "(свёрнуто)"}
 SUMMARY = 'getComputedStyle(document.querySelector("summary"), "::after").content'
@@ -16,9 +16,9 @@ def browser():
         yield browser
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    return build_toy(tmp_path_factory.mktemp("toy"))
+@pytest.fixture
+def site(toy):
+    return toy.site
 
 
 @pytest.fixture(params=FOLDED)

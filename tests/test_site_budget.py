@@ -32,6 +32,10 @@ def test_a_page_costs_itself_and_what_it_loads_each_once(page):
     assert 0 < told.largest_image < 100
 
 
+def test_no_page_may_ever_hold_more_than_two_megabytes():
+    assert MOST.html <= 2_000_000
+
+
 def test_a_picture_that_is_compressed_already_counts_as_it_is(page):
     (page.parent / "photo.png").write_bytes(b"x" * 5000)
     page.write_text(PAGE.replace("figure.svg", "photo.png"))

@@ -1,11 +1,10 @@
-"""The built pages among themselves: links, anchors, the same in every language, their budget."""
+"""The built pages among themselves: links, anchors, the same in every language."""
 
 import os
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from course_build.site.budget import MOST, check_budget, cost
 from course_build.site.sections import folder_of
 from tests.pages import LOST, NAMES, PAGES, SETTINGS, Markup
 
@@ -90,8 +89,3 @@ def test_a_link_to_another_language_says_which(site, marked):
                 told = {given.get("hreflang"), given.get("lang")}
                 silent += [f"{path}: {link}"] if told != {code} else []
     assert silent == []
-
-
-def test_no_page_is_over_the_budget(site):
-    check_budget({name: cost(site / name) for name in PAGES})
-    assert MOST.html <= 2_000_000

@@ -7,10 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from docutils import nodes
 
+from course_build.site.__main__ import build_site
 from course_build.site.meta import LONGEST, describe, locale_of
 from course_build.site.sitemap import PREVIEW
-from tests.toy_site import ADDRESS, PLACED, WORDS, build_toy
+from tests.toy_site import ADDRESS, WORDS, write_toy
 
+pytestmark = pytest.mark.xdist_group("toy")  # nearly all ask for the same pages
 SPACES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9", "x": "http://www.w3.org/1999/xhtml"}
 LOST = "404.html"
 
@@ -18,13 +20,15 @@ LOST = "404.html"
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
     """The pages of a course that has no address."""
-    return build_toy(tmp_path_factory.mktemp("bare"))
+    root = write_toy(tmp_path_factory.mktemp("bare"))
+    assert build_site(root, {}) == 0
+    return root / "build" / "site"
 
 
-@pytest.fixture(scope="module")
-def placed(tmp_path_factory):
-    """The pages of a course that has an address on the web, and a repository."""
-    return build_toy(tmp_path_factory.mktemp("placed"), **PLACED)
+@pytest.fixture
+def placed(toy):
+    """The pages of a course that has an address on the web."""
+    return toy.site
 
 
 class Head(HTMLParser):

@@ -1,6 +1,8 @@
 """A course of two small modules in two languages, built as pages as `make site` builds them."""
 
 import json
+from dataclasses import dataclass
+from pathlib import Path
 
 from course_build.site.__main__ import build_site
 
@@ -44,8 +46,8 @@ def notebook(number, language, run):
     }
 
 
-def build_toy(root, **environment):
-    """Write the course into a folder, build its pages and return their folder."""
+def write_toy(root):
+    """Write the course into a folder; return its path."""
     files = {"pyproject.toml": SETTINGS}
     for language, (_, said, why) in WORDS.items():
         for number in (1, 2):
@@ -68,5 +70,36 @@ def build_toy(root, **environment):
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
+    return root
+
+
+def contents(folder):
+    """Every file below a folder, {its path from there: its bytes}."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+@dataclass(frozen=True)
+class Toy:
+    """The course, its pages as built, and what an attempt at them before had come to."""
+
+    root: Path
+    site: Path
+    refused: tuple[int, dict[str, bytes]]  # exit code, what the site then was
+
+
+def build_toy(root, **environment):
+    """Build the pages with a fault in one of them, mend that, change a title, and build again."""
+    page, site = write_toy(root) / "notebooks" / "ru" / "teaching.md", root / "build" / "site"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(f"{text}\n## A\n\n#### B, too deep\n", encoding="utf-8")
+    site.mkdir()
+    (site / "index.html").write_bytes(b"the last")
+    refused = build_site(root, environment), contents(site)
+    page.write_text(text, encoding="utf-8")
+    for folder in ("notebooks", "build/executed/learner"):
+        path = root / folder / "en" / "module_02_idea.ipynb"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("## 1. Why", "## 1. Renamed"), encoding="utf-8")
     assert build_site(root, environment) == 0
-    return root / "build" / "site"
+    return Toy(root, site, refused)
