@@ -101,7 +101,7 @@ class OpenNotebook:
     def until(self, expression: str, wanted=None, patience: int = PATIENCE):
         """Wait until JavaScript about `panel` is true; return its value."""
         body = f"wanted => {{ const panel = {FIND}; return {expression}; }}"
-        handle = self.page.wait_for_function(body, arg=wanted, timeout=patience, polling=250)
+        handle = self.page.wait_for_function(body, arg=wanted, timeout=patience, polling=50)
         return handle.json_value()
 
     def choose(self, menu: str, entry: str) -> None:

@@ -109,18 +109,19 @@ class Grader:
 
 @pytest.fixture(scope="session")
 def grader(made, tmp_path_factory):
-    """Make a course folder in a language with these notebooks, and let nbgrader release them."""
+    """A course folder in a language with one notebook, which nbgrader has released once."""
+    released = {}
 
-    def make(language, notebooks):
-        folder = tmp_path_factory.mktemp(f"nbgrader-{language}")
-        start = f"nbgrader/{language}/"
-        files = {p.removeprefix(start): c for p, c in made.files.items() if p.startswith(start)}
-        grader = Grader(folder, {"nbgrader_config.py": files["nbgrader_config.py"]})
-        for path, notebook in notebooks.items():
-            grader.write(f"source/{path}", json.dumps(notebook).encode())
-        for assignment in sorted({path.split("/")[0] for path in notebooks}):
-            grader.run("generate_assignment", assignment)
-        return grader
+    def make(language, path, notebook):
+        text = json.dumps(notebook)
+        if (language, path, text) not in released:
+            folder = tmp_path_factory.mktemp(f"nbgrader-{language}")
+            config = made.files[f"nbgrader/{language}/nbgrader_config.py"]
+            course = Grader(folder, {"nbgrader_config.py": config})
+            course.write(f"source/{path}", text.encode())
+            course.run("generate_assignment", path.split("/")[0])
+            released[language, path, text] = course
+        return released[language, path, text]
 
     return make
 
