@@ -102,17 +102,30 @@ def test_that_nothing_was_predicted_is_not_shown_to_a_class():
     assert [block.content for block in slide.blocks] == ["compare()", "tensor(1)"]
 
 
+def test_a_quiz_shows_its_choices_and_leaves_the_answers_to_the_speaker():
+    asked = "<div><p>Why?</p><ol>{}</ol><p>Open one.</p></div>"
+    choice = "<li><details><summary>so</summary><p>Right.</p></details></li>"
+    quiz = {"output_type": "display_data", "data": {"text/html": asked.format(choice)}}
+    cells = [code("q", "#@title Q\nask(p)", quiz, tags=["hide-input"])]
+    [[*_, slide]] = deck([prose("a", "## Ten questions\n\nChoose."), *cells])
+    assert [block.content for block in slide.blocks] == [
+        "<div><p>Why?</p><ol><li>so</li></ol></div>"
+    ]
+    assert slide.notes == [asked.format(choice)]
+
+
 def test_after_its_check_an_exercise_is_over():
     [[*shown]] = slides(
         prose("a", "## One"),
+        prose("z", "### Two\n\nLook."),
         prose("b", "### Exercise\n\nWrite it."),
         code("check", "check(x)", tags=["exercise-check"]),
         prose("hint", "<details>Look.</details>"),
         code("use", "x = 1"),
         prose("c", "And now?"),
     )
-    assert [title for title, _, _ in shown] == ["One", "Exercise", "One", "One"]
-    assert shown[1][2] == ["<details>Look.</details>"]
+    assert [title for title, _, _ in shown] == ["One", "Two", "Exercise", "Two", "Two"]
+    assert shown[2][2] == ["<details>Look.</details>"]
 
 
 def test_what_finds_no_room_goes_to_the_next_slide_code_with_its_output():
@@ -140,6 +153,10 @@ def test_what_is_too_high_for_a_slide_goes_on_on_the_next_and_what_cannot_is_nam
         line for slide in stack for block in slide.blocks for line in block.lines
     ] == long.split("\n")
     assert all(slide.letters for slide in stack)
+    table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 20
+    [halves] = deck([prose("a", f"# One\n\n{table}")])
+    assert [slide.blocks[0].content.count("| 1 |") for slide in halves] == [10, 10]
+    assert all(slide.blocks[0].content.startswith("| a | b |") for slide in halves)
     endless = code("c", "x = 1", printed("y" * 3000))
     with pytest.raises(CourseError, match=r'm\.ipynb: cell "c"(.|\n)*the slide "One" is too high'):
         deck([prose("a", "# One"), endless], "m.ipynb")

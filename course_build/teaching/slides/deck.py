@@ -1,8 +1,9 @@
 """An executed notebook as slides: what is shown, what is said, and what is left to the notebook.
 
 A `## ` heading begins a stack of slides, a `### ` heading or a new question a slide below. Prose
-whose key ends in -say is what the speaker says; so are hints and solutions. Folded code, checks and
-a learner's records stay in the notebook. What is too high for a slide goes on on the next.
+whose key ends in -say is what the speaker says; so are hints, solutions and the answers of a quiz.
+Folded code, checks and a learner's records stay in the notebook. What is too high for a slide goes
+on on the next.
 """
 
 import re
@@ -28,6 +29,8 @@ from course_build.teaching.slides.pieces import pieces
 HEADING = re.compile(r"(#{1,3}) +(.+)\n*")
 RECORD = re.compile(r"progress(?:\.(\w+)\(| = )")
 RECORDED = re.compile(r"^○ .*\Z", re.MULTILINE | re.DOTALL)  # that nothing was predicted
+CHOICE = re.compile(r"<details><summary>(.*?)</summary>.*?</details>", re.DOTALL)  # of a quiz
+AFTER_CHOICES = re.compile(r"</ol>.*", re.DOTALL)
 CHECK = "exercise-check"
 LEFT_OUT = {"parameters", CHECK}
 SAID = "-say"
@@ -69,8 +72,10 @@ def deck(cells: Sequence[Mapping[str, Any]], path: str = "") -> list[list[Slide]
         if cell["cell_type"] == "markdown":
             _lay_prose(stacks, cell["id"], text)
         else:
+            answers = list(_answers(cell))
             if blocks := list(blocks_of_code(cell, text)):
-                _lay(stacks, blocks, begins=stacks[-1][-1].is_checked)
+                _lay(stacks, blocks, begins=stacks[-1][-1].is_checked or bool(answers))
+            stacks[-1][-1].notes.extend(answers)
             stacks[-1][-1].is_checked |= CHECK in cell["metadata"].get("tags", ())
     too_high = [_too_high(path, s) for stack in stacks for s in stack if s.letters is None]
     if too_high:
@@ -90,7 +95,15 @@ def blocks_of_code(cell: Mapping[str, Any], text: str) -> Iterator[Block]:
     is_machinery = "hide-input" in tags
     if not (is_machinery or record or figures):
         yield Block("code", text.strip("\n"), cell["id"])
-    yield from figures if is_machinery else outputs
+    yield from outputs if any(_answers(cell)) or not is_machinery else figures
+
+
+def _answers(cell: Mapping[str, Any]) -> Iterator[str]:
+    """The question of a quiz with the explanation of each choice, as HTML."""
+    for output in map(clean_output, cell["outputs"]):
+        told = (output or {}).get("data", {}).get("text/html", "")
+        if CHOICE.search(told):
+            yield told
 
 
 def _block_of_output(key: str, output: Mapping[str, Any]) -> Block | None:
@@ -98,7 +111,10 @@ def _block_of_output(key: str, output: Mapping[str, Any]) -> Block | None:
     if SVG in data or any(kind in data for kind in PICTURES):
         return Block("figure", output, key)
     if "text/html" in data:
-        return Block("html", data["text/html"], key)
+        told = data["text/html"]
+        if CHOICE.search(told):
+            told = AFTER_CHOICES.sub("</ol></div>", CHOICE.sub(r"\1", told))
+        return Block("html", told, key)
     text = output.get("text") or data.get("text/plain") or data.get("text/latex", "")
     text = RECORDED.sub("", text).rstrip()
     return Block("text", text, key) if text else None
@@ -137,9 +153,15 @@ def _lay(stacks: list[list[Slide]], blocks: Sequence[Block], *, begins: bool) ->
         last = stacks[-1][-1]
         is_full = last.blocks and (begins_one or not _is_at_ease(last, group))
         if is_full or not letters(group, last.room):
-            title = stacks[-1][0].title if last.is_checked else last.title
+            title = _title_before(stacks[-1]) if last.is_checked else last.title
             stacks[-1].append(Slide(title, 3, group[0].key))
         stacks[-1][-1].blocks.extend(group)
+
+
+def _title_before(stack: Sequence[Slide]) -> str:
+    """The title that its last slides interrupted."""
+    titles = [slide.title for slide in stack if slide.title != stack[-1].title]
+    return titles[-1] if titles else stack[-1].title
 
 
 def _is_at_ease(slide: Slide, more: Sequence[Block]) -> bool:

@@ -1,7 +1,8 @@
 """What is too high for one slide, in pieces for several, cut where a reader would pause.
 
 Code and output are cut between lines, best at a blank line, else where the indentation is least;
-a table between rows, each piece with the row of headings; prose between paragraphs.
+a table between rows, each piece with the row of headings; prose between paragraphs, and its tables
+between rows.
 """
 
 import math
@@ -104,6 +105,8 @@ def _rows(block: Block, room: float) -> list[Block]:
 
 def _paragraphs(block: Block, room: float) -> list[Block]:
     """As many paragraphs to a piece as fit, and of a table as many rows."""
+    wanted = height(block, SIZES[-1])
+    room = min(room, wanted / math.ceil(wanted / room) + 2 * SIZES[-1])  # about equal
     found: list[Block] = []
     for part in _parts(block.content):
         longer = replace(found[-1], content=_joined(found[-1].content, part)) if found else None
