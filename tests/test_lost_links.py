@@ -52,5 +52,11 @@ def test_a_link_that_leads_nowhere_is_named_with_its_page(lead, link, fault):
     assert finding.message.startswith(f"{link}: there is no such {fault}")
 
 
+def test_a_picture_that_is_nowhere_is_named(tmp_path):
+    (tmp_path / "a.html").write_text('<img src="no.svg">')
+    with pytest.raises(CourseError, match="no.svg: there is no such file"):
+        check_links(tmp_path)
+
+
 def test_a_lost_page_answers_from_any_folder(lead):
     lead("anywhere.html", name="404.html")

@@ -16,6 +16,8 @@ from course_build.site.sections import plain
 from course_build.site.sources import all_pages
 from course_build.site.switch import named_languages
 
+from .test_view_outputs import data
+
 SETTINGS = Settings(("en", "ru"), "", "main", titles={"en": "A <course>", "ru": "Курс"})
 KNOWN = replace(SETTINGS, repository="someone/course")
 STEM = "module_03_idea"
@@ -134,11 +136,29 @@ def test_each_section_is_a_page_called_after_its_key():
         "(empty-ask)=\n\n## Empty\n\n```\n## no heading\n```\n\n(empty-ask-2)=\n\n## Two",
     ]
     assert "module_03/recap.ipynb" in made.sources
-    contents = made.told["module_03/index"]["contents"]
-    assert [(each["link"], each["title"]) for each in contents] == [
-        ("masks.html", "3. Masks of d_k"),
-        ("recap.html", "Recap"),
+    told = made.told["module_03/index"]
+    assert [tuple(each.values()) for each in told["contents"]] == [
+        ("masks.html", "3. Masks of d_k", 1),
+        ("recap.html", "Recap", 1),
     ]
+    assert told["minutes"] == 3
+    assert told["title"] == "Idea"
+    assert made.told["module_03/masks"]["title"] == "3. Masks of d_k · Idea"
+
+
+def test_a_cell_without_a_heading_is_a_place_too():
+    _, made = page(prose("masks-asked", "## A"), prose("say", "Words."))
+    cells = json.loads(made.sources["module_03/masks-asked.ipynb"])["cells"]
+    assert [cell["source"] for cell in cells] == ["(masks-asked)=\n\n# A", "(say)=\n\nWords."]
+
+
+def test_a_view_brings_the_files_of_its_pictures():
+    shown = {"output_type": "display_data", "data": data(), "metadata": {}}
+    (_, cell), made = page(code("see", "show()", shown))
+    assert cell["outputs"][0]["data"]["text/html"].startswith('<div class="view"')
+    files = {name for name in made.sources if name.endswith(".svg")}
+    states = ("", ".0-0", ".0-1", ".0-2", ".1-1", ".1-2")
+    assert files == {f"_assets/figures/module_03_idea-see{state}.svg" for state in states}
 
 
 def test_two_sections_never_share_a_page():
@@ -191,6 +211,7 @@ def test_the_first_page_lists_the_pages_in_order_or_welcomes():
     assert index.startswith("(title)=\n\n# Hello\n\n[Go](page:module_03/index.html)\n")
     assert index.index("module_03/index\n") < index.index("\na\n")
     assert "welcome.md" not in made.sources
+    assert made.sources["a.md"] == b"(title)=\n\n# A\n"
 
 
 def test_a_link_to_another_language_says_which():

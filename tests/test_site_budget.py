@@ -8,7 +8,9 @@ from course_build.findings import CourseError
 from course_build.site.budget import MOST, Cost, check_budget, cost
 
 PAGE = """<!doctype html><html><head><link rel="stylesheet" href="look.css">
-<link rel="next" href="other.html"><script src="run.js?v=1"></script></head>
+<link rel="next" href="other.html"><link rel="canonical" href="other.html">
+<link rel="alternate" hreflang="x" href="other.html"><link rel="search" href="other.html">
+<script src="run.js?v=1"></script></head>
 <body><img src="figure.svg" alt="a"><img src="figure.svg" alt="b"><a href="other.html">o</a>
 <img src="data:image/png;base64,AAAA" alt="c"><a href="big.ipynb">n</a></body></html>"""
 
@@ -46,5 +48,6 @@ def test_a_picture_that_is_compressed_already_counts_as_it_is(page):
 def test_a_page_over_any_limit_is_named_with_what_is_too_much(name):
     over = replace(MOST, **{name: getattr(MOST, name) + 1})
     check_budget({"en/good.html": MOST})
-    with pytest.raises(CourseError, match=rf"en/bad\.html.*\n?.*{name}: {getattr(over, name)}"):
+    told = rf"en/bad\.html.*\n?.*{name}: {getattr(over, name)}, at most"
+    with pytest.raises(CourseError, match=told):
         check_budget({"en/good.html": MOST, "en/bad.html": over})
