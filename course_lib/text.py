@@ -1,6 +1,12 @@
 """Say a thing in the reader's language: one table a message, one constant for the language."""
 
+import re
+
 LANGUAGE = "en"  # localized
+
+# What a language writes for Python's comma, point and hyphen; and between bare thousands.
+_NUMBER_MARKS = {"en": ",.-", "ru": "\N{NO-BREAK SPACE},\N{MINUS SIGN}"}
+_BARE_THOUSANDS = {"en": "", "ru": "\N{NO-BREAK SPACE}"}
 
 
 def localized(texts: dict[str, str], **values: object) -> str:
@@ -18,3 +24,28 @@ def localized(texts: dict[str, str], **values: object) -> str:
 def reader_language() -> str:
     """The code of the reader's language, as in "en"."""
     return LANGUAGE
+
+
+def written_number(number: float, digits: int = 0) -> str:
+    """Write a number in the reader's language: 0.64 or 0,64; 10,000 or 10 000."""
+    grouping = "," if abs(number) >= 9999.5 else ""
+    return written_digits(f"{number:{grouping}.{digits}f}")
+
+
+def written_share(share: float) -> str:
+    """Write a probability to two decimals: 0.64, <0.01, and 0 only where it is exactly 0."""
+    if not share:
+        return "0"
+    return f"<{written_number(0.01, 2)}" if share < 0.005 else written_number(share, 2)
+
+
+def written_digits(digits: str) -> str:
+    """Write a number that stands in Python's digits with the marks of the reader's language.
+
+    In English nothing changes: an axis has 10000 there, a sentence 10,000.
+    """
+    between = localized(_BARE_THOUSANDS)
+    grouped = re.sub(
+        r"(?<![\d.,])\d{5,}", lambda bare: f"{int(bare[0]):,}".replace(",", between), digits
+    )
+    return grouped.translate(str.maketrans(",.-", localized(_NUMBER_MARKS)))

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -404,3 +405,14 @@ def test_a_figure_that_only_moved_by_rounding_is_left_as_it_is(course):
     assert figures.main(["--check"], course) == 0
     assert figures.main([], course) == 0
     assert path.read_bytes() == moved
+
+
+def test_numbers_in_russian_figures_have_the_marks_of_russian():
+    """A comma, no bare thousands, and a minus that is no hyphen, in the picture and its alt."""
+    svgs = sorted((ROOT / "figures" / "ru").glob("*.svg"))
+    assert svgs
+    for path in svgs:
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+        texts = [root.get("aria-label"), *(t.text or "" for t in root.iter(figures.SVG_TEXT))]
+        wrong = re.compile(r"\d\.\d|\d{5}|(?<!\w)-\d")
+        assert [words for words in texts if wrong.search(words)] == [], path.name

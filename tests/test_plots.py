@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, Bbox
 
-from course_lib.plots import show
+from course_lib.plots import card, show
 from course_lib.plots.attention_map import draw_attention
 from course_lib.plots.cache_growth import draw_cache_growth
 from course_lib.plots.card import PALETTE, wrap_label
@@ -635,7 +635,30 @@ def test_every_definition_fits_in_a_notebook_cell_and_knows_only_its_floor(path)
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 40, node.name
         if isinstance(node, ast.ImportFrom) and node.module.startswith("course_lib"):
-            assert node.module.startswith("course_lib.plots."), node.module
+            own = node.module.startswith("course_lib.plots.")
+            assert own or node.module == "course_lib.text", node.module
         if isinstance(node, ast.Import | ast.ImportFrom):
             assert "torch" not in ast.unparse(node)
             assert "pyplot" not in ast.unparse(node)
+
+
+def test_an_axis_speaks_the_readers_language_and_finished_labels_stay(monkeypatch):
+    def ticks():
+        figure, body = card.new_card(5, 3)
+        panel = body.subplots()
+        panel.set(xlim=(-0.5, 0.5), xticks=[-0.5, 0.5], title="softmax(x / 0.5), v1.5")
+        panel.set(ylim=(9_000, 300_000), yscale="log")
+        card.plain_log_ticks(panel.yaxis)
+        other = body.add_axes((0, 0, 0.1, 0.1), yticks=[0.5])
+        other.set_yticks([0.5], ["x / 0.5"])
+        card.settled(figure)
+        axes = panel.xaxis, panel.yaxis, other.yaxis
+        return panel.get_title(), [[t.get_text() for t in a.get_ticklabels()] for a in axes]
+
+    english = ["−0.5", "0.5"], ["10000", "20000", "50000", "100000", "200000"], ["x / 0.5"]
+    title, (x, y, z) = ticks()
+    assert (x, [t for t in y if t in english[1]], z) == english
+    monkeypatch.setattr("course_lib.text.LANGUAGE", "ru")
+    same, (x, y, z) = ticks()
+    assert (same, x, z) == (title, ["−0,5", "0,5"], ["x / 0.5"])
+    assert {"10\N{NO-BREAK SPACE}000", "200\N{NO-BREAK SPACE}000"} <= set(y)

@@ -1,9 +1,9 @@
-"""The language of a message: picked by one constant, filled in; the first text stands in."""
+"""The language of a message: picked by one constant, filled in; and numbers as it has them."""
 
 import pytest
 
 from course_lib import text
-from course_lib.text import localized
+from course_lib.text import localized, written_digits, written_number, written_share
 
 GREETING = {"en": "{n} rows", "ru": "строк: {n}"}
 
@@ -30,3 +30,50 @@ def test_a_language_that_a_table_lacks_gets_its_first_text(monkeypatch):
 def test_a_field_without_a_value_is_an_error():
     with pytest.raises(KeyError, match="n"):
         localized(GREETING)
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "english", "russian"),
+    [
+        (0.644, 2, "0.64", "0,64"),
+        (3, 0, "3", "3"),
+        (1024, 0, "1024", "1024"),
+        (10_000, 0, "10,000", "10\N{NO-BREAK SPACE}000"),
+        (9999.7, 0, "10,000", "10\N{NO-BREAK SPACE}000"),
+        (9999.4, 0, "9999", "9999"),
+        (1234567.25, 1, "1,234,567.2", "1\N{NO-BREAK SPACE}234\N{NO-BREAK SPACE}567,2"),
+        (-0.5, 1, "-0.5", "\N{MINUS SIGN}0,5"),
+        (0.123456, 6, "0.123456", "0,123456"),
+    ],
+)
+def test_numbers_are_written_as_the_language_writes_them(
+    monkeypatch, number, digits, english, russian
+):
+    assert written_number(number, digits) == english
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    assert written_number(number, digits) == russian
+
+
+@pytest.mark.parametrize(
+    ("digits", "russian"),
+    [
+        ("1000", "1000"),
+        ("10000", "10\N{NO-BREAK SPACE}000"),
+        ("1234567.25", "1\N{NO-BREAK SPACE}234\N{NO-BREAK SPACE}567,25"),
+        ("0.00001", "0,00001"),
+        ("\N{MINUS SIGN}2.5", "\N{MINUS SIGN}2,5"),
+        ("1e-05", "1e\N{MINUS SIGN}05"),
+        ("1,234,567", "1\N{NO-BREAK SPACE}234\N{NO-BREAK SPACE}567"),
+    ],
+)
+def test_digits_get_the_marks_of_the_language_and_stay_in_english(monkeypatch, digits, russian):
+    assert written_digits(digits) == digits
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    assert written_digits(digits) == russian
+
+
+def test_a_small_share_is_no_zero(monkeypatch):
+    shares = (0, 0.0001, 0.0049, 0.005, 0.644)
+    assert [written_share(share) for share in shares] == ["0", "<0.01", "<0.01", "0.01", "0.64"]
+    monkeypatch.setattr(text, "LANGUAGE", "ru")
+    assert [written_share(share) for share in shares] == ["0", "<0,01", "<0,01", "0,01", "0,64"]

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from course_lib.plots.card import card_style, new_card, settled, wrap_label
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
 from course_lib.plots.checks import check_labels, check_words, finite_array
+from course_lib.text import written_number
 
 
 def _square_of_weights(weights: ArrayLike) -> np.ndarray:
@@ -51,7 +52,7 @@ def draw_attention(
         for (row, column), weight in np.ndenumerate(square):
             patch = open_cell(column, row, 0.6 * weight) if weight else closed_cell(column, row)
             panel.add_patch(patch)
-            words = f"{weight:.{digits}f}" if weight else "0"
+            words = written_number(weight, digits) if weight else "0"
             panel.text(column + 0.5, row + 0.52, words, ha="center", va="center", fontsize=11)
         frame_grid(panel, list(token_labels), list(token_labels))
         panel.set(xlabel=x_label, ylabel=y_label)

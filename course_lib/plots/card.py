@@ -15,7 +15,9 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import TextPath
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+from course_lib.text import written_digits
 
 # Measured in tests/test_palette.py: each series has a contrast of at least 3 to the card, words
 # at least 4.5, and in greyscale each series is a step away from every other.
@@ -146,9 +148,25 @@ def add_legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None
     figure.legend(handles, labels, ncols=columns, **place).set_in_layout(False)
 
 
+class WrittenTicks(ScalarFormatter):
+    """The numbers of an axis, in the reader's language."""
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        """Write the number at one place."""
+        return written_digits(super().__call__(value, pos))
+
+
+def write_ticks(figure: Figure) -> Figure:
+    """Write the numbers of every axis in the reader's language; finished labels stay."""
+    for axis in (axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)):
+        if type(axis.get_major_formatter()) is ScalarFormatter:
+            axis.set_major_formatter(WrittenTicks())
+    return figure
+
+
 def settled(figure: Figure) -> Figure:
     """Fix where everything stands: laid out again, a figure would move by a hair each time."""
-    figure.draw_without_rendering()
+    write_ticks(figure).draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
 
@@ -170,5 +188,5 @@ def plain_log_ticks(axis: Axis) -> None:
     low, high = axis.get_view_interval()
     steps = (1, 2, 5) if high / low < 300 else (1,)
     axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_major_formatter(lambda value, _: written_digits(f"{value:g}"))
     axis.set_minor_locator(NullLocator())

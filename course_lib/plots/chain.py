@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
+from course_lib.text import written_number
 
 CHAIN_ROW = 0.3  # inches that a token's row is high
 
@@ -26,9 +27,9 @@ def _checked_terms(log_probs: ArrayLike) -> np.ndarray:
 def _draw_factors(panel: Axes, terms: np.ndarray) -> None:
     for row, factor in enumerate(np.exp(terms).round(3)):
         panel.barh(row, factor, height=0.66, color=PALETTE["blue"])
-        panel.text(1.04, row, f"{factor:.3f}", va="center", ha="left", size=10)
+        panel.text(1.04, row, written_number(factor, 3), va="center", ha="left", size=10)
     panel.set_xlim(0, 1)
-    panel.set_xticks((0, 0.5, 1), ("0", "0.5", "1"))
+    panel.set_xticks((0, 0.5, 1), ("0", written_number(0.5, 1), "1"))
 
 
 def _draw_running_sum(panel: Axes, terms: np.ndarray) -> None:
@@ -36,7 +37,7 @@ def _draw_running_sum(panel: Axes, terms: np.ndarray) -> None:
     panel.plot(sums, rows, "o-", color=PALETTE["orange"], drawstyle="steps-pre", ms=4.5)
     low = min(sums[-1], -1.0)
     for row, total in zip(rows, sums, strict=True):
-        words = f"{total:.2f}".replace("-", "\u2212")  # a minus as on the axis
+        words = written_number(total, 2).replace("-", "\u2212")  # a minus as on the axis
         panel.text(0.05 * -low, row, words, va="center", ha="left", size=10)
     panel.set(xlim=(1.06 * low, 0.03 * -low))
 

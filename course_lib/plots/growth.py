@@ -25,6 +25,7 @@ from course_lib.plots.checks import (
     finite_array,
     positive_array,
 )
+from course_lib.text import written_digits
 
 
 def _growing_costs(
@@ -93,7 +94,7 @@ def draw_growth(
         for turn, (cost, slope) in enumerate(zip(checked.values(), exponents, strict=True)):
             handles += _draw_growing(panel, sizes, cost, slope, turn)
         panel.xaxis.set_minor_locator(NullLocator())
-        panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        panel.set_xticks(sizes, [written_digits(f"{size:g}") for size in sizes])
         plain_log_ticks(panel.yaxis)
         panel.set(xlabel=x_label, ylabel=y_label)
         panel.set_title(wrap_label(title, 6.6))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
+from course_lib.text import written_share
 
 
 def _checked_shares(distributions: ArrayLike) -> np.ndarray:
@@ -32,12 +33,11 @@ def _draw_shares(panel: Axes, shares: np.ndarray, most: float) -> None:
     drawn = shares.round(3)  # a trained model's last digits leave no trace in the picture
     panel.barh(places, drawn, height=0.7, color=PALETTE["blue"])
     for place, share in zip(places, shares, strict=True):
-        words = "<0.01" if 0 < share < 0.005 else f"{share:.2f}" if share else "0"
         left = drawn[place] + 0.05 * most
         if share == 0:
             panel.plot(0.06 * most, place, "x", color=PALETTE["muted"], ms=6, mew=1.6)
             left = 0.16 * most
-        panel.text(left, place, words, va="center", ha="left", size=10)
+        panel.text(left, place, written_share(share), va="center", ha="left", size=10)
     panel.set(xlim=(0, 1.5 * most), ylim=(len(shares) - 0.4, -0.6), xticks=[])
     panel.tick_params(length=0)
     panel.grid(False)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
+from course_lib.text import written_share
 
 
 def _checked_distributions(distributions: Sequence[Sequence[float]]) -> np.ndarray:
@@ -27,10 +28,9 @@ def _draw_distribution(panel: Axes, probs: np.ndarray) -> None:
     ids, kept = np.arange(len(probs)), np.flatnonzero(probs)
     panel.bar(kept, probs[kept], width=0.74, color=PALETTE["blue"], ec=PALETTE["ink"], lw=0.8)
     for token, prob in zip(ids, probs, strict=True):
-        words = "<0.01" if 0 < prob < 0.005 else f"{prob:.2f}"
+        words = written_share(prob)
         if prob == 0:
             panel.plot(token, 0.025, "x", color=PALETTE["muted"], ms=8, mew=1.8, clip_on=False)
-            words = "0"
         panel.text(token, prob + (0.02 if prob else 0.06), words, ha="center", va="bottom", size=10)
     panel.set_xlim(-0.6, len(probs) - 0.4)
     panel.set_xticks(ids, [str(token) for token in ids])

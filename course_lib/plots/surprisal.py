@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
+from course_lib.text import written_number
 
 
 def _checked_texts(surprisals: Sequence[ArrayLike]) -> list[np.ndarray]:
@@ -51,7 +52,7 @@ def _draw_text(panel: Axes, costs: np.ndarray, words: Sequence[str], marked: Seq
         if place in marked or cost >= 1:
             weight = "bold" if place in marked else "normal"
             panel.annotate(
-                f"{cost:.1f}",
+                written_number(cost, 1),
                 (place, cost),
                 (0, 2),
                 textcoords="offset points",

@@ -17,6 +17,7 @@ from course_lib.plots.card import (
     settled,
 )
 from course_lib.plots.checks import check_labels, check_words, positive_array
+from course_lib.text import written_digits
 
 
 def _measurements(
@@ -71,7 +72,7 @@ def draw_variance(
         handles += _draw_series(panel, sizes, flat, np.ones_like(sizes), scaled=True)
         plain_log_ticks(panel.yaxis)
         panel.xaxis.set_minor_locator(NullLocator())
-        panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        panel.set_xticks(sizes, [written_digits(f"{size:g}") for size in sizes])
         panel.set(title=title, xlabel=x_label, ylabel=y_label)
         add_legend(figure, handles, labels)
         return settled(figure)

@@ -8,12 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from course_lib.plots.card import PALETTE, add_legend, card_style
+from course_lib.plots.card import PALETTE, add_legend, card_style, write_ticks
 from course_lib.plots.cells import closed_cell, open_cell, tint
 from course_lib.plots.checks import check_labels, positive_array
+from course_lib.text import written_number
 from course_lib.views.base import Control, View, show_view
 from course_lib.views.panels import panel_at, still_card, widest
-from course_lib.views.words import check_view_words, written_number
+from course_lib.views.words import check_view_words
 
 
 def view_cache_steps(
@@ -146,7 +147,7 @@ def draw_cache_step(
         )
         _draw_work(work, step, size, words)
         add_legend(figure, [_new_cell(0, 0), open_cell(0, 0, 0.55), closed_cell(0, 0)], legend)
-        return figure
+        return write_ticks(figure)
 
 
 def _new_cell(left: float, top: float) -> Rectangle:

@@ -11,12 +11,13 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from course_lib.live import load_widgets
-from course_lib.plots.card import PALETTE, add_legend, card_style, text_inches
+from course_lib.plots.card import PALETTE, add_legend, card_style, text_inches, write_ticks
 from course_lib.plots.cells import closed_cell, frame_grid, open_cell
 from course_lib.plots.checks import check_labels, to_array
+from course_lib.text import written_number
 from course_lib.views.base import Control, Show, View, dial, show_view
 from course_lib.views.panels import panel_at, still_card, widest
-from course_lib.views.words import check_view_words, written_list, written_number
+from course_lib.views.words import check_view_words, written_list
 
 
 def view_mask_painter(
@@ -112,8 +113,8 @@ def draw_painted_mask(
         figure = still_card(7.5, 0.5 + side + under + 0.35, legend)
         left += (7.35 - left - 2 * side - gap) / 2
         panels = [panel_at(figure, left + i * (side + gap), 0.5, side, side) for i in (0, 1)]
-        _draw_entries(panels[0], mask, [[str(int(each)) for each in row] for row in mask])
-        _draw_entries(panels[1], mask, [[_weight_digits(w) for w in row] for row in weights])
+        _draw_entries(panels[0], mask, mask, lambda open_: (str(int(open_)), 0.55))
+        _draw_entries(panels[1], mask, weights, _weight_look)
         for panel, name in zip(panels, ("mask_title", "weights_title"), strict=True):
             frame_grid(panel, token_labels, token_labels)
             panel.set(title=words[name], xlabel=words["x_label"])
@@ -123,23 +124,24 @@ def draw_painted_mask(
         panels[0].set_ylabel(words["y_label"])
         panels[1].set_yticklabels([])
         add_legend(figure, [open_cell(0, 0, 0.55), closed_cell(0, 0), _row_frame(0, 1)], legend)
-        return figure
+        return write_ticks(figure)
 
 
-def _draw_entries(panel: Axes, mask: np.ndarray, entries: list[list[str]]) -> None:
+def _draw_entries(
+    panel: Axes, mask: np.ndarray, entries: np.ndarray, look: Callable[[Any], tuple[str, float]]
+) -> None:
+    """Draw each entry with the words and the strength of blue that `look` gives it."""
     for (row, column), allowed in np.ndenumerate(mask):
-        words = entries[row][column]
-        shade = float(words) if words != "nan" else 0.0
-        strength = 0.55 if words == "1" else 0.6 * shade
+        words, strength = look(entries[row, column])
         patch = open_cell(column, row, strength) if allowed else closed_cell(column, row)
         panel.add_patch(patch)
         panel.text(column + 0.5, row + 0.52, words, ha="center", va="center")
 
 
-def _weight_digits(weight: float) -> str:
+def _weight_look(weight: float) -> tuple[str, float]:
     if math.isnan(weight):
-        return "nan"
-    return f"{weight:.2f}" if weight else "0"
+        return "nan", 0.0
+    return written_number(weight, 2) if weight else "0", 0.6 * round(float(weight), 2)
 
 
 def _row_frame(row: int, size: int) -> Rectangle:

@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from course_lib.plots.card import PALETTE, SERIES_LOOKS, add_legend, card_style
+from course_lib.plots.card import PALETTE, SERIES_LOOKS, add_legend, card_style, write_ticks
 from course_lib.plots.checks import finite_array
+from course_lib.text import written_number
 from course_lib.views.base import Control, View, show_view
 from course_lib.views.panels import panel_at, still_card
-from course_lib.views.words import check_view_words, written_number
+from course_lib.views.words import check_view_words
 
 _HERE_LOOK = {"color": PALETTE["ink"], "lw": 1.6, "ls": (0, (4, 2))}
 
@@ -112,7 +113,7 @@ def draw_position_dial(table: np.ndarray, position: int, words: Mapping[str, str
             panel.axvline(position, zorder=1.5, **_HERE_LOOK)
             panel.set_xlim(-1, len(table))
         add_legend(figure, [*lines, Line2D([], [], **_HERE_LOOK)], legend)
-        return figure
+        return write_ticks(figure)
 
 
 def _draw_sines(

@@ -8,12 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from course_lib.plots.card import PALETTE, SERIES_LOOKS, add_legend, card_style, plain_log_ticks
+from course_lib.plots.card import (
+    PALETTE,
+    SERIES_LOOKS,
+    add_legend,
+    card_style,
+    plain_log_ticks,
+    write_ticks,
+)
 from course_lib.plots.checks import positive_array
 from course_lib.plots.roofline import draw_roof
+from course_lib.text import written_digits, written_number
 from course_lib.views.base import Control, View, show_view
 from course_lib.views.panels import panel_at, still_card, widest
-from course_lib.views.words import check_view_words, written_number
+from course_lib.views.words import check_view_words
 
 _FREE = {"facecolor": PALETTE["card"], "edgecolor": "none", "pad": 0.6}  # of the lines behind it
 
@@ -140,7 +148,7 @@ def draw_roofline_batch(
         _draw_times(times, step, words)
         balance = Line2D([], [], color=PALETTE["muted"], lw=1.2, ls=(0, (1, 2)))
         add_legend(figure, [roof, balance, *marks], legend)
-        return figure
+        return write_ticks(figure)
 
 
 def _draw_steps(panel: Axes, step: BatchStep, others: Sequence[BatchStep]) -> list[Line2D]:
@@ -168,7 +176,7 @@ def _draw_times(panel: Axes, step: BatchStep, words: Mapping[str, str]) -> None:
     panel.barh([0, 1], step.times, height=0.66, color=PALETTE["blue"])
     for row, time in enumerate(step.times):
         weight = "bold" if time == most else "normal"
-        written = f"{time:.3g}" if time < 1000 else f"{time:,.0f}"
+        written = written_digits(f"{time:.3g}" if time < 1000 else f"{time:,.0f}")
         panel.text(time + 0.01 * most, row + 0.02, written, va="center", weight=weight)
     panel.set(xlim=(0, 1.12 * most), ylim=(1.5, -0.5), xticks=[])
     panel.set_yticks([0, 1], [words["by_memory"], words["by_arithmetic"]])

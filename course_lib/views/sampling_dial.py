@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from course_lib.plots.card import PALETTE, add_legend, card_style
+from course_lib.plots.card import PALETTE, add_legend, card_style, write_ticks
 from course_lib.plots.checks import check_labels, finite_array
+from course_lib.text import written_number, written_share
 from course_lib.views.base import Control, View, show_view
 from course_lib.views.panels import panel_at, still_card, widest
-from course_lib.views.words import check_view_words, written_list, written_number
+from course_lib.views.words import check_view_words, written_list
 
 # What is offered where each picture is drawn beforehand, and where it is drawn when asked for.
 _TEMPERATURES = (0.5, 1.0, 2.0)
@@ -122,7 +123,7 @@ def draw_sampling_dial(
             Line2D([], [], color=PALETTE["muted"], marker="x", ms=7, mew=1.8, ls="none"),
         ]
         add_legend(figure, signs, legend)
-        return figure
+        return write_ticks(figure)
 
 
 def _draw_chance(panel: Axes, place: int, was: float, share: float) -> None:
@@ -131,9 +132,8 @@ def _draw_chance(panel: Axes, place: int, was: float, share: float) -> None:
     else:
         panel.plot(0.012, place, "x", color=PALETTE["muted"], ms=7, mew=1.8, clip_on=False)
     panel.add_patch(Rectangle((0, place - 0.4), was, 0.8, zorder=3, **_BEFORE_LOOK))
-    written = "<0.01" if 0 < share < 0.005 else f"{share:.2f}" if share else "0"
     end = max(was, share) + 0.015
-    panel.text(max(end, 0.035), place + 0.02, written, va="center", ha="left")
+    panel.text(max(end, 0.035), place + 0.02, written_share(share), va="center", ha="left")
 
 
 def _told_sampling(
@@ -141,7 +141,7 @@ def _told_sampling(
 ) -> str:
     off = words["off"]
     told = [
-        f"{label} {'<' if prob < 0.005 else ''}{written_number(max(prob, 0.01), 2)}"
+        f"{label} {written_share(prob)}"
         for label, prob in zip(token_labels, probs, strict=True)
         if prob > 0
     ]

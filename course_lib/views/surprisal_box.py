@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.live import load_widgets
-from course_lib.plots.card import PALETTE, card_style
+from course_lib.plots.card import PALETTE, card_style, write_ticks
 from course_lib.plots.checks import check_labels
+from course_lib.text import written_number
 from course_lib.views.base import Control, Show, View, dial, show_view
 from course_lib.views.panels import panel_at, still_card
-from course_lib.views.words import check_view_words, written_list, written_number
+from course_lib.views.words import check_view_words, written_list
 
 Score = Callable[[str], tuple[Sequence[str], Sequence[float]]]
 Unknown = Callable[[str], Mapping[str, Sequence[str]]]
@@ -98,14 +99,14 @@ def draw_surprisal_box(tokens: list[str], costs: list[float], words: Mapping[str
         for place, cost in enumerate(costs):
             height = _draw_cost(panel, place, cost, most)
             if cost >= least:
-                panel.text(place, height + 0.02 * most, _cost_digits(cost), ha="center", size=10)
+                panel.text(place, height + 0.02 * most, _cost_words(cost), ha="center", size=10)
         panel.set(xlim=(-0.7, wide - 0.3), ylim=(0, 1.18 * most))
         panel.set_xticks(range(len(tokens)), tokens, rotation=90)
         panel.tick_params(axis="x", length=0, pad=2)
         panel.grid(False, axis="x")
         panel.set_ylabel(words["y_label"])
         panel.set_title(words["title"].format(**_sums(costs)))
-        return figure
+        return write_ticks(figure)
 
 
 def _draw_cost(panel: Axes, place: int, cost: float, most: float) -> float:
@@ -115,10 +116,6 @@ def _draw_cost(panel: Axes, place: int, cost: float, most: float) -> float:
         height, look = most, {"color": PALETTE["orange"], "ec": PALETTE["ink"], "hatch": "///"}
     panel.bar(place, height, width=0.72, **look)
     return height
-
-
-def _cost_digits(cost: float) -> str:
-    return f"{cost:.1f}" if math.isfinite(cost) else "∞"
 
 
 def _sums(costs: list[float]) -> dict[str, str]:

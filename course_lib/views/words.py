@@ -1,4 +1,4 @@
-"""The words of a view: complete, with the right fields, and numbers as the reader writes them."""
+"""The words of a view: complete, with the right fields, and lists as the reader writes them."""
 
 import string
 from collections.abc import Iterable, Mapping
@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping
 from course_lib.plots.checks import check_label
 from course_lib.text import localized
 
-# What stands before decimals, between thousands, and between the parts of a list.
-_DECIMAL = {"en": ".", "ru": ","}
-_THOUSANDS = {"en": ",", "ru": "\N{NO-BREAK SPACE}"}
 _SEPARATOR = {"en": ", ", "ru": "; "}  # a comma would run into the decimals
 
 
@@ -37,14 +34,6 @@ def _check_fields(name: str, text: str, allowed: list[str]) -> None:
         raise ValueError(
             f"words[{name!r}] may use the fields {allowed}; got {sorted(used - set(allowed))}"
         )
-
-
-def written_number(number: float, digits: int = 0) -> str:
-    """Write a number in the reader's language: 0.64 or 0,64; 10,000 or 10 000."""
-    text = f"{number:,.{digits}f}" if abs(number) >= 9999.5 else f"{number:.{digits}f}"
-    whole, point, decimals = text.partition(".")
-    thousands = whole.replace(",", localized(_THOUSANDS))
-    return thousands + (localized(_DECIMAL) if point else "") + decimals
 
 
 def written_list(parts: Iterable[str]) -> str:

@@ -3299,7 +3299,7 @@ show_figure(
 # %% lang="ru" key="sampling-figure" en="c9b4e8e8"
 figure = draw_sampling(
     [scenario[name] for name in ("temperature_1", "temperature_2", "top_k_2", "top_p_09")],
-    panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0.9"),
+    panel_titles=("температура 1", "температура 2", "top-k, k = 2", "top-p, p = 0,9"),
     x_label="токен",
     y_label="вероятность",
 )

@@ -281,6 +281,7 @@ r"""
 # %% key="drawing-chain" role="folded"
 from course_lib.plots.chain import draw_chain
 from course_lib.plots.show import show_figure
+from course_lib.text import written_digits
 
 # %% lang="en" key="chain-figure"
 figure = draw_chain(
@@ -2665,7 +2666,7 @@ figure = draw_growth(
     lengths,
     {"without a cache": flops[False], "with a cache": flops[True]},
     slopes=[slopes[False].slope, slopes[True].slope],
-    slope_labels=[f"slope {slopes[cached]}" for cached in (False, True)],
+    slope_labels=[f"slope {written_digits(str(slopes[cached]))}" for cached in (False, True)],
     title="Operations to write n tokens, width 64",
     x_label="n, tokens",
     y_label="MFLOP, by formula",
@@ -2678,12 +2679,12 @@ show_figure(
     "the two are more than a hundred times apart.",
 )
 
-# %% lang="ru" key="growth-figure" en="3c807cbb"
+# %% lang="ru" key="growth-figure" en="75415720"
 figure = draw_growth(
     lengths,
     {"без кэша": flops[False], "с кэшем": flops[True]},
     slopes=[slopes[False].slope, slopes[True].slope],
-    slope_labels=[f"наклон {slopes[cached]}" for cached in (False, True)],
+    slope_labels=[f"наклон {written_digits(str(slopes[cached]))}" for cached in (False, True)],
     title="Сколько операций стоят n токенов, ширина 64",
     x_label="n, токенов",
     y_label="MFLOP, по формуле",
@@ -2732,7 +2733,7 @@ figure = draw_growth(
     clocked,
     {"without a cache": walls[False], "with a cache": walls[True]},
     slopes=[measured[False].slope, measured[True].slope],
-    slope_labels=[f"slope {measured[cached]}" for cached in (False, True)],
+    slope_labels=[f"slope {written_digits(str(measured[cached]))}" for cached in (False, True)],
     title="Time to write n tokens, on your machine",
     x_label="n, tokens",
     y_label="seconds",
@@ -2744,12 +2745,12 @@ show_figure(
     "the numbers are printed above.",
 )
 
-# %% lang="ru" key="growth-measured-figure" en="b637f506" tags=["measured"]
+# %% lang="ru" key="growth-measured-figure" en="cb1f68a3" tags=["measured"]
 figure = draw_growth(
     clocked,
     {"без кэша": walls[False], "с кэшем": walls[True]},
     slopes=[measured[False].slope, measured[True].slope],
-    slope_labels=[f"наклон {measured[cached]}" for cached in (False, True)],
+    slope_labels=[f"наклон {written_digits(str(measured[cached]))}" for cached in (False, True)],
     title="Время на n токенов на вашем компьютере",
     x_label="n, токенов",
     y_label="секунды",
