@@ -160,7 +160,7 @@ def dial(control: Control) -> Any:
         value=control.start,
         description=control.label,
         style={"description_width": "initial"},
-        layout={"width": "auto", "max_width": "100%"},
+        layout={"width": "max-content", "max_width": "100%"},
     )
 
 
