@@ -55,12 +55,20 @@ def test_the_grid_shows_new_old_and_missing_positions():
     assert ">stored: 4 positions, 50 KB</text>" in shown["1,0"]["svg"]
 
 
+def test_each_bar_of_the_work_has_its_name_and_its_count_in_one_row():
+    found = re.findall(r' y="([\d.]+)"[^>]*>([^<]+)<', frames("cache_steps")["1,1"]["svg"])
+    heights = {words: float(y) for y, words in found}
+    assert heights["in this step"] == pytest.approx(heights["4"], abs=3)
+    assert heights["since the start"] == pytest.approx(heights["7"], abs=3)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"prompt_tokens": 6}, "prompt_tokens must be from 1 to 5.*got 6"),
         ({"prompt_tokens": 0}, "prompt_tokens must be from 1 to 5"),
         ({"memory_per_token": 0}, "memory_per_token"),
+        ({"token_labels": ["a", "b", "c", " "]}, r"token_labels\[3\] is blank"),
         ({"token_labels": list("abcdefghijklmnopq")}, "17 tokens leave no room"),
         ({"token_labels": list("abcdefghijklmn"), "prompt_tokens": 1}, "26 pictures are too many"),
     ],

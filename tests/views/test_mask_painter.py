@@ -34,6 +34,13 @@ def test_the_first_picture_is_the_first_mask_with_its_weights():
     assert weights == expected
 
 
+def test_each_grid_has_its_title_and_its_axes_are_named():
+    data, _ = output("mask_painter", "en")
+    texts = re.findall(r">([^<]+)</text>", data["image/svg+xml"])
+    names = ("who may read whom", "attention weights", "key", "query")
+    assert [texts.count(name) for name in names] == [1, 1, 2, 1]
+
+
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_the_words_say_each_rows_weights(place):
     mask = (CAUSAL, EVERY, STRICT)[place]
@@ -74,6 +81,7 @@ def test_a_weight_that_leaks_through_the_mask_is_drawn_too():
         ({"presets": {"x": [[True, False]]}}, r"presets\['x'\] must be bool \[3, 3\].*\[1, 2\]"),
         ({"presets": {"x": [[1, 0, 0]] * 3}}, r"presets\['x'\] must be bool .* got int64"),
         ({"presets": {}}, "presets must map labels to masks"),
+        ({"presets": [EVERY]}, "presets must map labels to masks"),
         ({"token_labels": ["a"]}, "1 tokens make no grid to paint"),
         ({"token_labels": ["a", " ", "c"]}, r"token_labels\[1\] is blank"),
         ({"weigh": lambda allowed: [[1.0]]}, r"weigh must return \[3, 3\]; got \[1, 1\]"),
