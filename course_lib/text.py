@@ -27,9 +27,9 @@ def reader_language() -> str:
 
 
 def written_number(number: float, digits: int = 0) -> str:
-    """Write a number in the reader's language: 0.64 or 0,64; 10,000 or 10 000."""
-    grouping = "," if abs(number) >= 9999.5 else ""
-    return written_digits(f"{number:{grouping}.{digits}f}")
+    """Write a number in the reader's language: 0.64 or 0,64; 10,000 or 10 000; never -0."""
+    grouping = "," if round(abs(number), digits) >= 10_000 else ""
+    return written_digits(f"{number:z{grouping}.{digits}f}")
 
 
 def written_share(share: float) -> str:

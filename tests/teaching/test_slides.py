@@ -10,7 +10,7 @@ from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
 from course_build.teaching.slides.deck import deck
-from course_build.teaching.slides.heights import SIZES
+from course_build.teaching.slides.heights import SIZES, Block, height, row_heights
 from course_build.teaching.slides.pages import Written
 from tests.browser import opened_browser, opened_page
 
@@ -158,8 +158,30 @@ def test_what_is_too_high_for_a_slide_goes_on_on_the_next_and_what_cannot_is_nam
     assert [slide.blocks[0].content.count("| 1 |") for slide in halves] == [10, 10]
     assert all(slide.blocks[0].content.startswith("| a | b |") for slide in halves)
     endless = code("c", "x = 1", printed("y" * 3000))
-    with pytest.raises(CourseError, match=r'm\.ipynb: cell "c"(.|\n)*the slide "One" is too high'):
-        deck([prose("a", "# One"), endless], "m.ipynb")
+    formula = prose("c", "Look.\n\n$$" + "x" * 200 + "$$")
+    title = prose("c", "# One" + " more" * 300)
+    for cells in ([prose("a", "# One"), endless], [prose("a", "# One"), formula], [title]):
+        with pytest.raises(CourseError, match=r'm\.ipynb: cell "c"(.|\n)*the slide "One'):
+            deck(cells, "m.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("table", "alike"),
+    [
+        ("| | a |\n|---|---|\n| x | 1 |", "| o | a |\n|---|---|\n| x | 1 |"),
+        ("| a | b |\n|---|---|\n| x | |", "| a | b |\n|---|---|\n| x | 1 |"),
+        ("| a |\n|---|\n| x |\n\n| a | b |\n|---|---|\n| x | 1 |", "| a |\n" + "| x |\n" * 3),
+    ],
+)
+def test_a_table_may_have_empty_cells_and_another_below_it(table, alike):
+    found, wanted = (height(Block("prose", words, "a"), SIZES[0]) for words in (table, alike))
+    assert found == wanted
+
+
+def test_a_cell_of_an_output_may_span_columns_and_a_row_may_be_empty():
+    told = "<table><tr><th colspan=2>a</th></tr><tr><td>1</td><td>2</td></tr><tr></tr></table>"
+    wide, plain, empty = row_heights(Block("html", told, "a"), SIZES[0])
+    assert wide == plain > empty > 0
 
 
 def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():

@@ -174,4 +174,5 @@ def _is_at_ease(slide: Slide, more: Sequence[Block]) -> bool:
 def _too_high(path: str, slide: Slide) -> Finding:
     message = f'the slide "{slide.title}" is too high, even in the smallest letters'
     mend = "split the cell, or shorten what it shows"
-    return Finding(path, None, slide.blocks[0].key, "slides", message, mend)
+    key = slide.blocks[0].key if slide.blocks else slide.key
+    return Finding(path, None, key, "slides", message, mend)

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from course_build.site.clean import SVG
@@ -143,20 +144,21 @@ def row_heights(block: Block, size: int) -> list[float]:
 @lru_cache(1000)
 def _row_heights(rows: tuple[tuple[str, ...], ...], size: int) -> list[float]:
     """Pixels of each row: columns share the width as browsers do it, then cells wrap."""
-    if not rows:
-        return []
-    columns = list(zip(*rows, strict=True))
+    columns = list(zip_longest(*rows, fillvalue=""))
+    if not columns:
+        return [0.0 for _ in rows]
     fit = (WIDE - 16 - 26 * len(columns)) / (SANS * size)  # letters
     least = [_widest(column, first, str.split) for first, column in enumerate(columns)]
     most = [_widest(column, first, lambda cell: [cell]) for first, column in enumerate(columns)]
     share = min((fit - sum(least)) / max(sum(most) - sum(least), 1), 1)
     wide = [low + (high - low) * share for low, high in zip(least, most, strict=True)]
+    padded = zip(*columns, strict=True)
     lines = [
         max(
             len(textwrap.wrap(cell, max(round(letters), 1)))
             for cell, letters in zip(row, wide, strict=True)
         )
-        for row in rows
+        for row in padded
     ]
     return [1.08 * (count * LINE * size + 9) for count in lines]  # words wrap, not letters
 
@@ -188,7 +190,8 @@ def _height_of_prose(block: Block, size: int) -> float:
         if RULE.fullmatch(text):
             continue
         if text.startswith("|"):
-            table.append(tuple(cell.strip() for cell in text.strip("| ").split("|")))
+            row = text.strip().removeprefix("|").removesuffix("|")
+            table.append(tuple(cell.strip() for cell in row.split("|")))
         elif text.strip():
             height += math.ceil(len(text) / wide) * line + 10
     return height + sum(_row_heights(tuple(table), size))

@@ -29,7 +29,8 @@ OPENS = re.compile(r"\s*@|.*[(\[{:,]\s*$")
 
 def pieces(block: Block, room: float) -> list[Block]:
     """Cut a block into pieces that fit into so many pixels each; one that cannot be cut is left."""
-    if height(block, SIZES[-1]) <= room:
+    high = height(block, SIZES[-1])
+    if high <= room or high == math.inf:
         return [block]
     cut = {"code": _lines, "text": _lines, "html": _rows, "prose": _paragraphs}.get(block.kind)
     return cut(block, room) if cut else [block]
