@@ -10,7 +10,7 @@ from course_build.findings import CourseError, Finding
 from course_build.places import SETTINGS_FILE
 
 OUTSIDE = {"repository": "COURSE_REPOSITORY", "site": "COURSE_SITE"}  # known where it is published
-ADDRESS = re.compile(r"""(https?://[^\s/?#"'<>\\]+(/[^\s?#"'<>\\]*)?)?""")
+ADDRESS = re.compile(r"""(https?://[^\s\0-\x1f\x7f/?#"'<>\\]+(/[^\s\0-\x1f\x7f?#"'<>\\]*)?)?""")
 
 
 @dataclass(frozen=True)

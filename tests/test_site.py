@@ -239,7 +239,7 @@ COURSE = '[tool.course]\nlanguages = ["en"]\nrepository = "a/b"\nsite = "https:/
 
 
 def test_what_is_told_from_outside_goes_before_the_file():
-    told = {"COURSE_SITE": "http://localhost:8000", "COURSE_REPOSITORY": "c/d"}
+    told = {"COURSE_SITE": "http://localhost:8000/", "COURSE_REPOSITORY": "c/d"}
     silent = dict.fromkeys(told, "")
     wanted = {"": ("a/b", "https://a.org/c/"), "told": ("c/d", "http://localhost:8000/")}
     for environment, key in ((None, ""), (silent, ""), (told, "told")):
@@ -250,11 +250,13 @@ def test_what_is_told_from_outside_goes_before_the_file():
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("COURSE_SITE", bad) for bad in ("a.org", "ftp://a.org", "https://", "https://a/ b",
-                                      "https://a/?b", 'https://a/"b', "https://a/#b", " ")]
+                                      "https://a/?b", 'https://a/"b', "https://a/#b", " ",
+                                      'https://a"b', "https://a/\x01", "https://a\x7f")]
     + [("COURSE_REPOSITORY", bad) for bad in ("a", "a/b/c", "https://a/b", "a/b ")],
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused_by_the_name_it_came_with(variable, value):
-    with pytest.raises(CourseError, match=rf"{variable} must be .*, got '{re.escape(value)}'"):
+    told = rf"\A{variable}: \[settings\]\s+{variable} must be .*, got {re.escape(repr(value))}"
+    with pytest.raises(CourseError, match=told):
         parse_settings(COURSE, {variable: value})
     setting = variable.removeprefix("COURSE_").lower()
     file = COURSE.replace(f"{setting} = ", f"{setting} = {json.dumps(value)} #")

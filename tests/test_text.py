@@ -43,6 +43,7 @@ def test_a_field_without_a_value_is_an_error():
         (9999.4, 0, "9999", "9999"),
         (9999.7, 1, "9999.7", "9999,7"),
         (-0.004, 2, "0.00", "0,00"),
+        (-12_345, 0, "-12,345", "\N{MINUS SIGN}12\N{NO-BREAK SPACE}345"),
         (1234567.25, 1, "1,234,567.2", "1\N{NO-BREAK SPACE}234\N{NO-BREAK SPACE}567,2"),
         (-0.5, 1, "-0.5", "\N{MINUS SIGN}0,5"),
         (0.123456, 6, "0.123456", "0,123456"),
@@ -75,7 +76,7 @@ def test_digits_get_the_marks_of_the_language_and_stay_in_english(monkeypatch, d
 
 
 def test_a_small_share_is_no_zero(monkeypatch):
-    shares = (0, 0.0001, 0.0049, 0.005, 0.644)
+    shares = (0, 1e-300, 0.0049, 0.005, 0.644)
     assert [written_share(share) for share in shares] == ["0", "<0.01", "<0.01", "0.01", "0.64"]
     monkeypatch.setattr(text, "LANGUAGE", "ru")
     assert [written_share(share) for share in shares] == ["0", "<0,01", "<0,01", "0,01", "0,64"]

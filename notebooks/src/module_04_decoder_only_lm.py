@@ -1079,12 +1079,12 @@ assert 0.98 * floor < loss < 1.06 * floor
 
 # %% [markdown] lang="en" key="train-say"
 r"""
-The loss began above $\ln 67 = 4.2$, worse than knowing nothing, and came within six per cent of the floor. From here on one dict of numbers, `params`, is *the* model, and every stage reads it. Let the typed stage speak first.
+The loss began above $\ln 67 = 4.2$, worse than knowing nothing, and on fresh tales came within six per cent of the floor. From here on one dict of numbers, `params`, is *the* model, and every stage reads it. Let the typed stage speak first.
 """
 
-# %% [markdown] lang="ru" key="train-say" en="02b11b92"
+# %% [markdown] lang="ru" key="train-say" en="51e2c1de"
 r"""
-Потери начались выше $\ln 67 = 4{,}2$, то есть хуже полного незнания, а закончились меньше чем в шести процентах от границы. Отныне *модель* — это один словарь Python с числами, `params`, и каждый вариант читает его. Первым пусть говорит вариант с типами.
+Потери начались выше $\ln 67 = 4{,}2$, то есть хуже полного незнания, а на новых сказках закончились меньше чем в шести процентах от границы. Отныне *модель* — это один словарь Python с числами, `params`, и каждый вариант читает его. Первым пусть говорит вариант с типами.
 """
 
 # %% key="speak"

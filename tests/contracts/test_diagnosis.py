@@ -15,7 +15,10 @@ def keeping_the_first():
     return answer
 
 
-CATALOGUE = [Mistake("first_kept", "", keeping_the_first, {"en": "keeps"}, {"en": "keep nothing"})]
+CATALOGUE = [
+    Mistake("first_kept", "", keeping_the_first, {"en": "keeps"}, {"en": "keep nothing"}),
+    Mistake("doubled", "", lambda: lambda x: 2 * x, {"en": "doubles"}, {"en": "do not"}),
+]
 PROBES = [Probe(lambda answer: answer(1)), Probe(lambda answer: answer(2))]
 
 
@@ -27,6 +30,7 @@ def test_a_mistake_with_a_memory_is_named_also_after_another_candidate_was_diagn
     known = {}
     assert named(lambda x: -x, known) == ()
     assert named(keeping_the_first(), known) == ("first_kept",)
+    assert named(lambda x: 2 * x, known) == ("doubled",)
 
 
 def test_what_is_known_of_a_mistake_is_not_looked_at_again():

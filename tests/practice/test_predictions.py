@@ -222,3 +222,18 @@ def test_what_was_said_in_another_language_is_shown_and_both_are_known_once_both
     begin().predict("row", "Safe?", CHOICES, guess="no")
     monkeypatch.setattr(text, "LANGUAGE", "ru")
     assert not any("да ·" in line for line in shown(begin(), capsys))
+
+
+def test_a_question_reads_as_today_and_what_was_kept_without_words_goes_by_its_name(
+    progress, folder, capsys
+):
+    progress.file.change("predictions", "row", {"guess": "yes", "question": "Was it?"})
+    progress.predict("params", "How many?")
+    lines = shown(progress, capsys)
+    assert "  row · yes · ○ not compared yet" in lines
+    assert "  How many? · ○ nothing yet · " in lines
+    progress.predict("row", "Safe?", CHOICES)
+    written = progress.file.path.stat().st_mtime_ns
+    progress.predict("row", "Safe?", CHOICES)
+    assert progress.file.path.stat().st_mtime_ns == written
+    assert f"  Safe? · {CHOICES['yes']} · ○ not compared yet" in shown(progress, capsys)

@@ -10,8 +10,16 @@ from course_build.findings import CourseError
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
 from course_build.teaching.slides.deck import deck
-from course_build.teaching.slides.heights import SIZES, Block, height, row_heights
+from course_build.teaching.slides.heights import (
+    CODE_LINE,
+    COMFORT,
+    SIZES,
+    Block,
+    height,
+    row_heights,
+)
 from course_build.teaching.slides.pages import Written
+from course_build.teaching.slides.pieces import pieces
 from tests.browser import opened_browser, opened_page
 
 from .conftest import LANGUAGES, ROOT, STEMS
@@ -182,6 +190,40 @@ def test_a_cell_of_an_output_may_span_columns_and_a_row_may_be_empty():
     told = "<table><tr><th colspan=2>a</th></tr><tr><td>1</td><td>2</td></tr><tr></tr></table>"
     wide, plain, empty = row_heights(Block("html", told, "a"), SIZES[0])
     assert wide == plain > empty > 0
+    assert row_heights(Block("html", "<tr></tr>", "a"), SIZES[0]) == [0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a = 1"] * 10 + [""] + ["b = 1"] * 8,
+        ["f(", *["    1,"] * 8, ")"] + ["y = 1"] * 8,
+        ["for x in y:"] + ["    a = x"] * 9 + ["b = 1"] * 8,
+    ],
+)
+def test_code_is_cut_at_a_blank_line_or_where_a_statement_ends(lines):
+    block, room = (
+        Block("code", "\n".join(["", *lines]), "a", first=1),
+        12.5 * CODE_LINE * COMFORT + 18,
+    )
+    assert [(piece.first, piece.last) for piece in pieces(block, room)] == [
+        (1, 11),
+        (len(lines) - 7, len(lines) + 1),
+    ]
+
+
+def test_a_table_is_cut_between_rows_and_what_stands_around_it_is_shown_once():
+    rows = [f"<td>{n}</td>" for n in range(30)]
+    table = "<table><tr><th>n</th></tr>{}</table>".format("".join(f"<tr>{r}</tr>" for r in rows))
+    first, *between, last = pieces(Block("html", f"<p>Look.</p>{table}<p>End.</p>", "a"), 300)
+    assert len(between) > 0
+    found = [piece.content for piece in (first, *between, last)]
+    assert re.findall("<td>.*?</td>", "".join(found)) == rows
+    assert [text.count("<th>") for text in found] == [1] * len(found)
+    assert [text.count("Look.") for text in found] == [1] + [0] * (len(found) - 1)
+    assert [text.count("End.") for text in found] == [0] * (len(found) - 1) + [1]
+    whole = Block("html", f"<table><tr><td>{'word ' * 3000}</td></tr></table>", "a")
+    assert pieces(whole, 300) == [whole]
 
 
 def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():
