@@ -651,14 +651,15 @@ def test_an_axis_speaks_the_readers_language_and_finished_labels_stay(monkeypatc
         card.plain_log_ticks(panel.yaxis)
         other = body.add_axes((0, 0, 0.1, 0.1), yticks=[0.5])
         other.set_yticks([0.5], ["x / 0.5"])
+        plain = body.add_axes((0.5, 0, 0.1, 0.1), yticks=[0.5])
         card.settled(figure)
-        axes = panel.xaxis, panel.yaxis, other.yaxis
+        axes = panel.xaxis, panel.yaxis, other.yaxis, plain.yaxis
         return panel.get_title(), [[t.get_text() for t in a.get_ticklabels()] for a in axes]
 
-    english = ["−0.5", "0.5"], ["10000", "20000", "50000", "100000", "200000"], ["x / 0.5"]
-    title, (x, y, z) = ticks()
-    assert (x, [t for t in y if t in english[1]], z) == english
+    english = ["−0.5", "0.5"], ["10000", "20000", "50000", "100000", "200000"], ["x / 0.5"], ["0.5"]
+    title, (x, y, z, p) = ticks()
+    assert (x, [t for t in y if t in english[1]], z, p) == english
     monkeypatch.setattr("course_lib.text.LANGUAGE", "ru")
-    same, (x, y, z) = ticks()
-    assert (same, x, z) == (title, ["−0,5", "0,5"], ["x / 0.5"])
+    same, (x, y, z, p) = ticks()
+    assert (same, x, z, p) == (title, ["−0,5", "0,5"], ["x / 0.5"], ["0,5"])
     assert {"10\N{NO-BREAK SPACE}000", "200\N{NO-BREAK SPACE}000"} <= set(y)
