@@ -1,6 +1,7 @@
 """What `make lab` adds to JupyterLab: a notebook that was only opened is saved as it was."""
 
 import json
+import warnings
 from pathlib import Path
 
 OPENED = ("kernelspec", "language_info")  # JupyterLab writes here which Python opened the notebook
@@ -21,5 +22,6 @@ def keep_what_opening_changes(model, path, contents_manager, **_):
         model["content"]["metadata"].update(kept)
 
 
+warnings.filterwarnings("ignore", "Overriding existing pre_save_hook")  # with itself, it tells
 c = get_config()  # noqa: F821  (Jupyter puts it here)
 c.FileContentsManager.pre_save_hook = keep_what_opening_changes

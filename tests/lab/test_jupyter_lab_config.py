@@ -5,9 +5,12 @@ import runpy
 from types import SimpleNamespace
 
 import pytest
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+from traitlets.config import Config
 
 from course_build.run.jobs import ROOT
 
+FILE = str(ROOT / "course_build/lab/jupyter_lab_config.py")
 OURS = {"name": "python3", "display_name": "Python 3"}
 THEIRS = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
 
@@ -16,9 +19,7 @@ THEIRS = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
 def hook():
     """The function that JupyterLab calls before it saves."""
     told = SimpleNamespace(FileContentsManager=SimpleNamespace())
-    runpy.run_path(
-        str(ROOT / "course_build/lab/jupyter_lab_config.py"), {"get_config": lambda: told}
-    )
+    runpy.run_path(FILE, {"get_config": lambda: told})
     return told.FileContentsManager.pre_save_hook
 
 
@@ -60,3 +61,10 @@ def test_another_kernel_a_new_notebook_or_what_is_none_is_saved_as_it_is(hook, t
     assert saved(hook, tmp_path, json.loads(json.dumps(now))) == now
     assert saved(hook, tmp_path, {"metadata": {}}) == {"metadata": {}}
     assert saved(hook, tmp_path, "words", "n.md", "file") == "words"
+
+
+def test_the_server_takes_it_without_a_word(tmp_path):
+    config = Config()
+    runpy.run_path(FILE, {"get_config": lambda: config})
+    manager = AsyncLargeFileManager(config=config, root_dir=str(tmp_path))
+    assert manager.pre_save_hook.__name__ == "keep_what_opening_changes"
