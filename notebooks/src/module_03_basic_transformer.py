@@ -18,14 +18,14 @@ r"""
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it, exercises included, takes about three and a half hours. You need Python, matrix multiplication and the idea of a gradient.
+**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it, exercises included, takes about four hours. You need Python, matrix multiplication and the idea of a gradient.
 
 Cells titled *Machinery* are folded: argument checks, drawing, the insides of *contracts* (section 4 explains them). Nothing you must know is hidden there.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="439f5843"
+# %% [markdown] lang="ru" key="before-you-start" en="3df10185"
 r"""
-**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение с упражнениями — около трёх с половиной часов. Понадобятся Python, умножение матриц и представление о градиенте.
+**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение с упражнениями — около четырёх часов. Понадобятся Python, умножение матриц и представление о градиенте.
 
 Ячейки с заголовком *Служебный код* свёрнуты: там проверки аргументов, рисование и внутренности *контрактов* (о них — в разделе 4). Ничего обязательного в них не спрятано.
 """

@@ -18,14 +18,14 @@ r"""
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A CPU is enough. Running everything takes about a minute; reading it all and doing the exercises, about three and a half hours.
+**Before you start.** This module continues [Module 3](module_03_basic_transformer.ipynb): masks, blocks, sampling and contracts are explained there. The same words and the same sampling rule are used here, and the same contracts guard both. A CPU is enough. Running everything takes about a minute; reading it all and doing the exercises, about four hours.
 
 As before, cells titled *Machinery* are folded, and nothing you must know is hidden in them.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="32bfed99"
+# %% [markdown] lang="ru" key="before-you-start" en="213a1b4c"
 r"""
-**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Термины и правило сэмплирования здесь те же, и проверяются оба модуля одними и теми же контрактами. Обычного процессора достаточно. Полный запуск занимает около минуты, чтение с упражнениями — около трёх с половиной часов.
+**Прежде чем начать.** Этот модуль продолжает [модуль 3](module_03_basic_transformer.ipynb): там объяснены маски, блоки, сэмплирование и контракты. Термины и правило сэмплирования здесь те же, и проверяются оба модуля одними и теми же контрактами. Обычного процессора достаточно. Полный запуск занимает около минуты, чтение с упражнениями — около четырёх часов.
 
 Как и раньше, ячейки с заголовком *Служебный код* свёрнуты, и ничего обязательного в них не спрятано.
 """
@@ -2866,11 +2866,12 @@ show_figure(
     figure,
     name="roofline",
     alt="A roofline for 34 GB/s and 240 GFLOP/s, balance near 7 FLOP per byte. Decoding with "
-    "batch 1 and 4 lies on the slope, limited by memory; batch 16 is just below the corner, batch "
-    "64 just past it; prefill of 128 and 1024 tokens lies on the flat roof, limited by arithmetic.",
+    "batch 1 and 4 lies on the slope, limited by memory; batch 16 is just below the corner, "
+    "batch 64 beyond it, at twice the balance; prefill of 128 and 1024 tokens lies on the flat "
+    "roof, limited by arithmetic.",
 )
 
-# %% lang="ru" key="roofline-figure" en="4a632b25"
+# %% lang="ru" key="roofline-figure" en="5577f2aa"
 example = Roofline(bandwidth=34.0, peak=240.0)
 points = {"декодирование, пакет": [], "предзаполнение, токенов": []}
 for batch in (1, 4, 16, 64):
@@ -2895,8 +2896,9 @@ show_figure(
     figure,
     name="roofline",
     alt="Крыша для 34 ГБ/с и 240 GFLOP/с, равновесие около 7 FLOP на байт. Декодирование с пакетом "
-    "1 и 4 лежит на склоне — ограничено памятью; пакет 16 — чуть ниже излома, 64 — сразу за ним; "
-    "предзаполнение 128 и 1024 токенов — на плоской крыше, ограничено вычислениями.",
+    "1 и 4 лежит на склоне — ограничено памятью; пакет 16 — чуть ниже излома, 64 — за ним, при "
+    "вдвое большей интенсивности; предзаполнение 128 и 1024 токенов — на плоской крыше, "
+    "ограничено вычислениями.",
 )
 
 # %% [markdown] lang="en" key="roofline-view-ask"
