@@ -58,8 +58,12 @@ _CAUSAL_ATTENTION_MEANINGS = {
 
 _CAUSAL_ATTENTION_FACTS = {
     "not_rows": {
-        "en": "the result is a {came}, not {wanted} lists of numbers",
-        "ru": "результат имеет тип {came}, а нужны списки чисел ({wanted})",
+        "en": "the result is a {came}, the text asks for {wanted}",
+        "ru": "результат — {came}, а текст требует {wanted}",
+    },
+    "lengths": {
+        "en": "the rows hold {came} numbers, the text asks for {wanted}",
+        "ru": "в строках чисел: {came}, а текст требует {wanted}",
     },
     "shape": {
         "en": "the result has shape {came}, the text asks for {wanted}",
@@ -126,9 +130,13 @@ def _causal_rows(subject: ContractSubject, arguments: dict[str, Any]) -> np.ndar
     rows = call_candidate(subject.candidate, *arguments.values())
     wanted = (len(arguments["queries"]), arguments["d_head"])
     try:
-        table = np.array([[float(number) for number in row] for row in rows])
+        table = [[float(number) for number in row] for row in rows]
     except (TypeError, ValueError):
-        raise _causal_malformed("not_rows", type(rows).__name__, wanted[0]) from None
+        raise _causal_malformed("not_rows", _spelled_type(rows), "list[list[float]]") from None
+    lengths = [len(row) for row in table]
+    if len(set(lengths)) > 1:
+        raise _causal_malformed("lengths", lengths, [wanted[1]] * wanted[0])
+    table = np.array(table)
     if table.shape != wanted:
         raise _causal_malformed("shape", list(table.shape), list(wanted))
     if not np.isfinite(table).all():
@@ -136,6 +144,14 @@ def _causal_rows(subject: ContractSubject, arguments: dict[str, Any]) -> np.ndar
         wrong = Mismatch("output", place, float(table[place]), finite_wanted())
         raise Breach("not finite", str(table[place]), finite_wanted(), mismatches=(wrong,))
     return table
+
+
+def _spelled_type(value: Any) -> str:
+    """Spell out what lists hold, as list[list[float | NoneType]]."""
+    if not isinstance(value, list | tuple):
+        return type(value).__name__
+    inside = " | ".join(sorted({_spelled_type(item) for item in value}))
+    return f"{type(value).__name__}[{inside}]"
 
 
 def _causal_malformed(fact: str, came: Any, wanted: Any) -> Breach:

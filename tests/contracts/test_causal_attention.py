@@ -66,3 +66,18 @@ def test_the_two_references_agree():
         text = causal_attention_case(*sizes).arguments()
         one, other = causal_attention_by_loops(**text), causal_attention_by_library(**text)
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("result", "measured", "allowed"),
+    [
+        (None, "NoneType", "list[list[float]]"),
+        ([[1.0, None], (2.0,)], "list[list[NoneType | float] | tuple[float]]", "list[list[float]]"),
+        ([], "[0]", "[1, 1]"),
+        ([[1.0], [2.0, 3.0]], "[1, 2]", "[1]"),
+    ],
+)
+def test_what_came_is_spelled_out_beside_what_is_wanted(result, measured, allowed):
+    caught = violation(lambda *text: result)
+    assert caught.clause == "result_form"
+    assert f"measured: {measured}; allowed: {allowed}\n" in str(caught)
