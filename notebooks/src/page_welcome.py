@@ -122,20 +122,20 @@ r"""
 
 | module | you build | exercises | time |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 7 | 4 hours |
-| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 6 | 4 hours |
+| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 7 | 3¾ hours |
+| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 6 | 3¾ hours |
 
 The time is for reading, running and solving. Exercises come in three levels, with hints that open one by one, predictions to make before you run, and a quiz at the end; a progress table shows which contracts your code has passed. The numbers begin with 3: these two modules stand alone.
 """
 
-# %% [markdown] lang="ru" key="modules" en="703add2b"
+# %% [markdown] lang="ru" key="modules" en="3a639edc"
 r"""
 ## Модули
 
 | модуль | что вы соберёте | упражнений | время |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 7 | 4 часа |
-| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах, её кэш ключей и значений, настоящие веса GPT-2, измеренную стоимость | 6 | 4 часа |
+| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 7 | 3¾ часа |
+| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах, её кэш ключей и значений, настоящие веса GPT-2, измеренную стоимость | 6 | 3¾ часа |
 
 Время — на чтение, запуск и решение. Упражнения — трёх уровней, подсказки открываются по одной; перед запуском вы предсказываете, что получится, в конце вас ждут вопросы, а таблица показывает, какие контракты ваш код уже выполнил. Нумерация начинается с 3: эти два модуля самостоятельны.
 """
