@@ -5,7 +5,6 @@ Its processes are gone within seconds, what had ended is kept, and the report te
 
 import contextlib
 import fcntl
-import functools
 import json
 import os
 import pty
@@ -104,7 +103,11 @@ def test_a_run_that_is_killed_outright_leaves_nothing(tmp_path, clean_room):
 def test_a_run_whose_terminal_goes_away_leaves_nothing(tmp_path, clean_room):
     ours, its = pty.openpty()
     options = dict.fromkeys(("stdin", "stdout", "stderr"), its)
-    take_terminal = functools.partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0)
+
+    def take_terminal():
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would hand on its deafness
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     with running(tmp_path / "course", preexec_fn=take_terminal, **options) as (parent, executed):
         os.close(its)
         os.close(ours)  # the kernel sends SIGHUP, and every write fails from now on
