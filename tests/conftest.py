@@ -1,6 +1,7 @@
 """What several test files share: every rendered notebook, executed once for all of them."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -18,6 +19,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # A busy machine is no failure: no example of a property has a time limit.
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")
+
+
+# In the background of a script the proof is deaf to Ctrl-C, and so would be all that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
