@@ -1,7 +1,7 @@
-# The only list of commands; CI calls these. Each makes .venv ready first (course_build/bootstrap.py).
+# The only list of commands; CI calls these. Each makes .venv ready first (course_build/environment/bootstrap.py).
 
 PYTHON ?= python3
-COURSE = $(PYTHON) -m course_build.bootstrap
+COURSE = $(PYTHON) -m course_build.environment
 SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache
 # LANG is set in every shell: only what the command line gives counts (MODULE=3 -> --module 3).
@@ -57,7 +57,7 @@ bench-run: ## hold runner and builder to their targets of speed (many minutes)
 	@$(COURSE) -m tests.run.bench $(ARGS)
 
 figures: ## execute the notebooks and write their figures to figures/
-	@$(COURSE) -m course_build.figures
+	@$(COURSE) -m course_build.outputs.figures
 
 site: ## build the pages of the course into build/site/, to be read offline
 	@$(COURSE) -m course_build.site
@@ -72,10 +72,10 @@ lite: ## Module 4's first stage to try in a browser, into build/lite/, proven in
 	@$(COURSE) -m course_build.lite
 
 compat: ## prove the declared ranges: ARGS=oldest (with PYTHON=python3.11) or ARGS=newest
-	@$(PYTHON) -m course_build.compat $(ARGS)
+	@$(PYTHON) -m course_build.environment.compat $(ARGS)
 
 audit: ## ask whether anything installed here has a known vulnerability
-	@$(COURSE) -m course_build.audit $(ARGS)
+	@$(COURSE) -m course_build.environment.audit $(ARGS)
 
 clean: ## remove build/, *.egg-info and caches
 	@find . -path ./.venv -prune -o \

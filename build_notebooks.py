@@ -17,7 +17,7 @@ def run(arguments: list[str]) -> int:
 
         return main(arguments, Path(__file__).resolve().parent)
     except ModuleNotFoundError as error:
-        command = shlex.join(["-m", "course_build.bootstrap", "build_notebooks.py", *arguments])
+        command = shlex.join(["-m", "course_build.environment", "build_notebooks.py", *arguments])
         print(
             f"{error.name} is not installed for this Python.\n"
             f"    -> run in the repository's folder: python3 {command}",

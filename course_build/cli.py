@@ -11,25 +11,26 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from course_build.choosing import add_choice, asked_wrongly, read_settings_file
-from course_build.files import read_files
-from course_build.findings import BROKEN, DONE, CourseError, Finding
-from course_build.stamp import stamp_of
-from course_build.telling import count, tell_built, tell_findings
+from course_build.base.choosing import add_choice, asked_wrongly, read_settings_file
+from course_build.base.files import read_files
+from course_build.base.findings import BROKEN, DONE, CourseError, Finding
+from course_build.base.stamp import stamp_of
+from course_build.translation.telling import count, tell_built, tell_findings
 
 PROG = "build_notebooks.py"
 ENDS = "exit codes: 0 done; 1 stale, missing, different or orphaned; 2 broken"
 
-# Name -> (module, what it does). The module has add_arguments(parser) and run(options, root) -> an
-# exit code; it is imported only when its command is called, so that a plain build stays quick.
+# Name -> (module in course_build, what it does). The module has add_arguments(parser) and
+# run(options, root) -> an exit code; it is imported only when its command is called, so that a
+# plain build stays quick.
 COMMANDS = {
-    "status": ("course_build.status", "how far each translation is, and what to do next"),
-    "diff": ("course_build.diff", "what changed in the text since its translation was confirmed"),
-    "proofread": ("course_build.proofreading.command", "check spelling, typography, letters"),
-    "confirm": ("course_build.confirm", "after re-reading: stamp translations as up to date"),
-    "export": ("course_build.interchange.export", "write the texts as PO files for translators"),
-    "import": ("course_build.interchange.importing", "put the translations of PO files back"),
-    "add-language": ("course_build.add_language", "begin a translation into one more language"),
+    "status": ("translation.status", "how far each translation is, and what to do next"),
+    "diff": ("translation.diff", "what changed in the text since its translation was confirmed"),
+    "proofread": ("proofreading.command", "check spelling, typography, letters"),
+    "confirm": ("translation.confirm", "after re-reading: stamp translations as up to date"),
+    "export": ("interchange.export", "write the texts as PO files for translators"),
+    "import": ("interchange.importing", "put the translations of PO files back"),
+    "add-language": ("interchange.add_language", "begin a translation into one more language"),
 }
 
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str], root: Path) -> int:
     name = arguments[0] if arguments else None
     if name in COMMANDS:
         module, summary = COMMANDS[name]
-        command = import_module(module)
+        command = import_module(f"course_build.{module}")
         parser = argparse.ArgumentParser(f"{PROG} {name}", description=summary, epilog=ENDS)
         command.add_arguments(parser)
         options, run = parser.parse_args(arguments[1:]), command.run
@@ -92,6 +93,6 @@ def _build(options: argparse.Namespace, root: Path) -> int:
     if named is not None:
         tell_built(named, written=())
         return DONE
-    from course_build.plain_build import build  # all that is large is imported from there
+    from course_build.building.plain import build  # all that is large is imported from there
 
     return build(options, root, settings, files, stamp)

@@ -2,8 +2,8 @@
 
 from html.parser import HTMLParser
 
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.run.jobs import ROOT
-from course_build.settings import SETTINGS_FILE, parse_settings
 from course_build.site.sources import WELCOME, cut
 
 SETTINGS = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))

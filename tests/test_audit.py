@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from course_build import audit
-from course_build.audit import AuditError, ask, installed, judge, known
+from course_build.environment import audit
+from course_build.environment.audit import AuditError, ask, installed, judge, known
 
 BAD = {
     "id": "PYSEC-1-1",

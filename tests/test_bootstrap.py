@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from course_build import bootstrap
+from course_build.environment import bootstrap
 
 HERE = tuple(sys.version_info[:2])
 
@@ -178,7 +178,7 @@ def test_ctrl_c_lets_the_command_tidy_up_and_gives_130(tmp_path):
         f"except KeyboardInterrupt: time.sleep(0.3); pathlib.Path({str(tidied)!r}).touch()\n"
     )
     code = (
-        "import signal, sys; from course_build import bootstrap\n"
+        "import signal, sys; from course_build.environment import bootstrap\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job of `&` ignores it
         f"sys.exit(bootstrap.run([sys.executable, '-c', {child!r}]))"
     )
@@ -203,7 +203,7 @@ def test_sigterm_is_passed_on_and_gives_143():
         "print('ready', flush=True); time.sleep(60)\n"
     )
     code = (
-        "import sys; from course_build import bootstrap\n"
+        "import sys; from course_build.environment import bootstrap\n"
         f"sys.exit(bootstrap.run([sys.executable, '-c', {child!r}]))"
     )
     parent = subprocess.Popen(
@@ -232,7 +232,7 @@ class Installer:
         )
         self.code = (
             "import functools, shutil, sys; from pathlib import Path\n"
-            "from course_build import bootstrap\n"
+            "from course_build.environment import bootstrap\n"
             f"folder = Path({str(folder)!r})\n"
             "def create(venv):\n"
             "    shutil.rmtree(venv, ignore_errors=True)\n"

@@ -10,9 +10,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from course_build import bootstrap
-from course_build.compat import __main__ as compat
-from course_build.compat.ranges import ENDS, RangeError, declared, requirements, wrong_python
+from course_build.environment import bootstrap
+from course_build.environment.compat import __main__ as compat
+from course_build.environment.compat.ranges import (
+    ENDS,
+    RangeError,
+    declared,
+    requirements,
+    wrong_python,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_lib import contracts
 from course_lib.contracts._runner_command import exit_code
 from course_lib.contracts._runner_plain import json_line, plain_json, printable

@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from course_build.settings import Settings
+from course_build.base.settings import Settings
 from course_build.site.entrance import entrance, lost_pages
 from course_build.site.switch import named_languages
 from tests.browser import opened_browser, opened_page

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_build import executed as executed_module
-from course_build import figures
-from course_build.executed import is_fresh
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
+from course_build.outputs import executed as executed_module
+from course_build.outputs import figures
+from course_build.outputs.executed import is_fresh
 
 ROOT = Path(__file__).resolve().parent.parent
 ALTS = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from course_build.outputs.views import VIEW
 from course_build.site.__main__ import build_site
 from course_build.site.clean import clean_html, clean_output, clean_svg, clean_text
-from course_build.views import VIEW
 from tests.browser import opened_browser, opened_page
 
 RUN = "document.documentElement.dataset.ran+=' NAME'"  # what a script does, to be seen

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 LANGUAGES = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
 from course_build.site.lost_links import check_links
 
 PAGE = '<!doctype html><p id="here">x</p><a href="{link}">y</a>'

@@ -6,7 +6,7 @@ import re
 import nbformat
 import pytest
 
-from course_build.chrome import CHROME, say
+from course_build.base.chrome import CHROME, say
 from course_build.run.jobs import ROOT
 
 FILES = sorted(ROOT.glob("notebooks/*/*.ipynb"))

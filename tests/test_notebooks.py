@@ -7,15 +7,16 @@ import statistics
 
 import pytest
 
-from course_build import cli, figures
-from course_build.exercises import squeezed, telling_parts
-from course_build.places import SOURCES
+from course_build import cli
+from course_build.base.places import SOURCES
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.notebook.exercises import squeezed, telling_parts
+from course_build.outputs import figures
 from course_build.run.jobs import EDITIONS, ROOT, find_jobs
 from course_build.run.outcome import Plan
 from course_build.run.pool import run_jobs
 from course_build.run.reports import describe
-from course_build.settings import SETTINGS_FILE, parse_settings
-from course_build.source import Cell, parse_source
+from course_build.source.cells import Cell, parse_source
 
 LEARNER = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 NAMES = [(path.parent.name, path.stem) for path in LEARNER]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.site.minutes import minutes
 from course_build.site.sources import cut
 from course_build.teaching.__main__ import FOLDER, MADE

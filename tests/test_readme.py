@@ -73,7 +73,7 @@ def test_make_help_is_the_default_and_lists_every_target():
 
 
 def test_the_commands_without_make_are_the_ones_that_make_runs():
-    recipes = read("Makefile").replace("$(COURSE)", "python3 -m course_build.bootstrap")
+    recipes = read("Makefile").replace("$(COURSE)", "python3 -m course_build.environment")
     for name in READMES:
         python = [line for line in "\n".join(fences(name, "bash")).splitlines() if "-m" in line]
         assert len(python) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_lib import text
 from course_lib.report import (
     ClauseResult,

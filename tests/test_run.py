@@ -13,7 +13,7 @@ import nbformat
 import psutil
 import pytest
 
-from course_build.findings import CourseError, Finding
+from course_build.base.findings import CourseError, Finding
 from course_build.run import cli, environment, jobs, one
 from course_build.run.guard import is_loopback, refusal
 from course_build.run.jobs import EDITIONS, ROOT, find_jobs

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from course_build.findings import CourseError
-from course_build.settings import Settings, parse_settings
+from course_build.base.findings import CourseError
+from course_build.base.settings import Settings, parse_settings
 from course_build.site import pages
 from course_build.site.html_pages import with_languages
 from course_build.site.minutes import minutes

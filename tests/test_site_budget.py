@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
 from course_build.site.budget import MOST, Cost, check_budget, cost
 
 PAGE = """<!doctype html><html><head><link rel="stylesheet" href="look.css">

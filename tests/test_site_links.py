@@ -64,7 +64,7 @@ def test_previous_and_next_lead_through_all_pages_and_back(site, marked, languag
 
 
 def test_every_cell_of_every_module_can_be_linked_to(site, marked, executed):
-    from course_build.executed import read_notebook
+    from course_build.outputs.executed import read_notebook
     from course_build.run.jobs import ROOT
 
     for language in SETTINGS.languages:

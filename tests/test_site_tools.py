@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from course_build import executed
-from course_build.bootstrap import try_lock
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
+from course_build.environment.bootstrap import try_lock
+from course_build.outputs import executed
 from course_build.site import __main__ as command
 from course_build.site.__main__ import bring_back, build_site, put_in_place
 from tests.pages import Markup

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from course_build.outputs.views import VIEW, Control, Frame, View, read_view
 from course_build.site.clean import clean_output, clean_svg
 from course_build.site.sphinx_build import HERE
 from course_build.site.views import clean_view, view_html
-from course_build.views import VIEW, Control, Frame, View, read_view
 from tests.browser import opened_browser, opened_page
 
 from .test_view_outputs import ALT, TOLD, changed, data

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from course_build.build import read_units
-from course_build.code import comments, parse_code
-from course_build.files import read_files
-from course_build.language import select_comments
+from course_build.base.files import read_files
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import read_units
 from course_build.run.jobs import EDITIONS, ROOT
-from course_build.settings import SETTINGS_FILE, parse_settings
-from course_build.source import parse_source
-from course_build.untranslated import (
+from course_build.source.cells import parse_source
+from course_build.source.code import comments, parse_code
+from course_build.source.language import select_comments
+from course_build.translation.untranslated import (
     foreign_script,
     foreign_words,
     listed_names,

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from course_build import figures
+from course_build.base.findings import CourseError
 from course_build.drift.accepted import Shown, shown
-from course_build.findings import CourseError
-from course_build.untranslated import shown_texts
-from course_build.views import VIEW, Control, Frame, read_view
+from course_build.outputs import figures
+from course_build.outputs.views import VIEW, Control, Frame, read_view
+from course_build.translation.untranslated import shown_texts
 
 ALT = "A plain grid in which nothing at all is written, state {}."
 

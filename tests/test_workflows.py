@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.run.outcome import Limits
-from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from course_build.base.files import write_files
+from course_build.base.findings import BROKEN, DONE, WORK, CourseError, Finding
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.drift.accepted import FormatError, Shown, read, shown, write
 from course_build.drift.compare import Change, compare, difference, merged
-from course_build.executed import is_fresh, read_notebook
-from course_build.files import write_files
-from course_build.findings import BROKEN, DONE, WORK, CourseError, Finding
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.outputs.executed import is_fresh, read_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCEPTED, EXECUTED = "reference/outputs", "build/executed"

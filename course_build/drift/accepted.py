@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_build.executed import MEASURED, is_measured, joined
+from course_build.outputs.executed import MEASURED, is_measured, joined
+from course_build.outputs.views import read_view
 from course_build.run.normal import normalise
-from course_build.views import read_view
 
 NOTHING = "nothing"  # the kind of a cell that shows nothing where another edition shows something
 INDENT = "    "

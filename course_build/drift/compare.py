@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from course_build.drift.accepted import NOTHING, Shown, by_cell
-from course_build.word_diff import PLAIN, word_diff
+from course_build.text.word_diff import PLAIN, word_diff
 
 ROUNDING = 9e-6  # of the value: some eighty steps of a 32-bit number
 RESIDUES = (1e-9, 2e-5)  # what is at most this is a rounding error of 64 bits, of 32 bits

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.interchange.entries import Entry
 from course_build.interchange.po import UNSEEN, HandedOut, Message
 from course_build.interchange.weave import NO_STAMP, Change
-from course_build.pairs import CONFIRMED
-from course_build.source import HEADER_LIKE, Cell
-from course_build.twins import stamp
+from course_build.source.cells import HEADER_LIKE, Cell
+from course_build.source.pairs import CONFIRMED
+from course_build.source.twins import stamp
 
 
 @dataclass

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_build.build import stem_of
-from course_build.decode import decode
-from course_build.findings import stop_if_broken
-from course_build.language import Marked, comment_groups
-from course_build.pairs import CONFIRMED, MISSING, pairs_of
-from course_build.source import Cell, parse_source
-from course_build.structure import check_syntax
+from course_build.base.decode import decode
+from course_build.base.findings import stop_if_broken
+from course_build.building.course import stem_of
+from course_build.notebook.structure import check_syntax
+from course_build.source.cells import Cell, parse_source
+from course_build.source.language import Marked, comment_groups
+from course_build.source.pairs import CONFIRMED, MISSING, pairs_of
 
 KINDS = {
     "prose": "prose: Markdown; keep formulas, code and link targets as they are",

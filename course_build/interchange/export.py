@@ -5,16 +5,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_build.build import stem_of
-from course_build.choosing import add_choice, chosen_modules, read_settings
-from course_build.commands import command
-from course_build.files import read_files, write_files
-from course_build.findings import DONE, CourseError, Finding
-from course_build.history import earlier_texts
+from course_build.base.choosing import add_choice, chosen_modules, read_settings
+from course_build.base.commands import command
+from course_build.base.files import read_files, write_files
+from course_build.base.findings import DONE, CourseError, Finding
+from course_build.base.settings import Settings
+from course_build.building.course import stem_of
 from course_build.interchange.entries import Entry, read_entries
 from course_build.interchange.po import is_untouched, read_po, write_po
-from course_build.pairs import CONFIRMED, MISSING, STALE, translations_chosen
-from course_build.settings import Settings
+from course_build.source.pairs import CONFIRMED, MISSING, STALE, translations_chosen
+from course_build.translation.history import earlier_texts
 
 FOLDER = "build/po"
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from course_build.build import Files, build_course
-from course_build.choosing import asked_wrongly, read_settings
-from course_build.commands import BUILDER
-from course_build.decode import decode
-from course_build.files import read_files, write_files
-from course_build.findings import DONE, WORK, CourseError, Finding, stop_if_broken
+from course_build.base.choosing import asked_wrongly, read_settings
+from course_build.base.commands import BUILDER
+from course_build.base.decode import decode
+from course_build.base.files import read_files, write_files
+from course_build.base.findings import DONE, WORK, CourseError, Finding, stop_if_broken
+from course_build.base.settings import Settings
+from course_build.building.course import Files, build_course
 from course_build.interchange.decide import Decision, decide, in_both
 from course_build.interchange.entries import Entry, read_entries
 from course_build.interchange.po import Message, noted, read_po
 from course_build.interchange.weave import Change, weave
-from course_build.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

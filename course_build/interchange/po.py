@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import polib
 
-from course_build.decode import BOM
-from course_build.findings import CourseError, Finding
+from course_build.base.decode import BOM
+from course_build.base.findings import CourseError, Finding
 from course_build.interchange.entries import KINDS, Entry
-from course_build.pairs import STALE, UNCONFIRMED
-from course_build.twins import stamp
+from course_build.source.pairs import STALE, UNCONFIRMED
+from course_build.source.twins import stamp
 
 DIGEST = "X-Exported"
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff]")  # some end a line, unseen

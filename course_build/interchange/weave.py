@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from course_build.header import with_stamp
 from course_build.interchange.entries import Entry
-from course_build.language import Marked, comment_groups
-from course_build.source import Cell, split_chunks
+from course_build.source.cells import Cell, split_chunks
+from course_build.source.header import with_stamp
+from course_build.source.language import Marked, comment_groups
 
 NO_STAMP = ""
 

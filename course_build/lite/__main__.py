@@ -15,12 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from course_build.bootstrap import BootstrapError, Stopped, ensure
-from course_build.glossary_links import PAGE
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.environment.bootstrap import BootstrapError, Stopped, ensure
 from course_build.lite.cut import NAME, STEM, cut
 from course_build.lite.parts import PINS, PartError, Pins, call, fetch, lay_out, read_pins
 from course_build.lite.proof import ProofError, prove
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.notebook.glossary_links import PAGE
 from course_build.teaching.assignment import unlinked
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from course_build.bound import names_bound
-from course_build.executed import joined
-from course_build.glossary_links import PAGE
+from course_build.notebook.glossary_links import PAGE
+from course_build.outputs.executed import joined
+from course_build.source.bound import names_bound
 from course_build.teaching.assignment import unlinked
 from course_build.teaching.needs import names_read, needed_cells
 

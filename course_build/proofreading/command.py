@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_build.choosing import add_choice, chosen_languages, chosen_modules, read_settings
-from course_build.decode import decode
-from course_build.files import read_files
-from course_build.findings import DONE, WORK, Finding, in_reading_order
-from course_build.glossary import GLOSSARY, Term, read_glossary
-from course_build.places import SOURCES, stem_of
+from course_build.base.choosing import add_choice, chosen_languages, chosen_modules, read_settings
+from course_build.base.decode import decode
+from course_build.base.files import read_files
+from course_build.base.findings import DONE, WORK, Finding, in_reading_order
+from course_build.base.places import SOURCES, stem_of
+from course_build.base.settings import Settings
 from course_build.proofreading.gather import code_pieces, page_pieces, source_pieces, table_pieces
 from course_build.proofreading.languages import TABLES
 from course_build.proofreading.lookalikes import check_letters, check_words
@@ -22,10 +22,10 @@ from course_build.proofreading.terms import check_terms, glossary_pieces, term_w
 from course_build.proofreading.typography import check_typography
 from course_build.proofreading.wordlists import check_list, read_entries
 from course_build.proofreading.words import Words
-from course_build.settings import Settings
+from course_build.text.glossary import GLOSSARY, Term, read_glossary
 
 LIBRARY, PAGES = "library texts", "pages"
-CHROME = "course_build/chrome.py"
+CHROME = "course_build/base/chrome.py"
 
 
 @dataclass(frozen=True)

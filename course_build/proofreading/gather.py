@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unicodedata import normalize
 
-from course_build.code import comments, without_commands
-from course_build.language import comment_groups
 from course_build.proofreading.markdown import markdown_parts
 from course_build.proofreading.pieces import HOLE, SHARED, Part, Piece, join
 from course_build.proofreading.strings import (
@@ -16,8 +14,10 @@ from course_build.proofreading.strings import (
     string_parts,
     twin_strings,
 )
-from course_build.prose import parse_prose
-from course_build.source import Cell, parse_source
+from course_build.source.cells import Cell, parse_source
+from course_build.source.code import comments, without_commands
+from course_build.source.language import comment_groups
+from course_build.text.prose import parse_prose
 
 NAME = re.compile(r"\w+")
 

@@ -4,12 +4,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from course_build.code import parse_code
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.proofreading.languages import LOOK_ALIKES, TABLES, script_of
 from course_build.proofreading.pieces import SHARED, Piece
 from course_build.proofreading.typography import READ
 from course_build.proofreading.words import Words, is_mixed
+from course_build.source.code import parse_code
 
 RULE = "look-alike"
 SCRIPTS = {table.script for table in TABLES.values()}

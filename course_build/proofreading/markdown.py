@@ -8,7 +8,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from course_build.proofreading.pieces import HOLE, Part
-from course_build.prose import new_parser
+from course_build.text.prose import new_parser
 
 LOST = "lines"  # line ends inside a token that its content does not show
 

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"  # here stood code, a formula, a field: not to be read
 SHARED = "shared"  # a piece that is the same in every language: code, or words left behind

@@ -5,7 +5,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.proofreading.languages import TABLES, Table, script_of
 from course_build.proofreading.pieces import SHARED, WORD, Piece
 from course_build.proofreading.typography import RUNNING

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.proofreading.languages import language_of
 from course_build.proofreading.pieces import SHARED, Piece
 from course_build.proofreading.words import Words

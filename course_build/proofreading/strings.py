@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 
 from course_build.proofreading.pieces import HOLE, Part
-from course_build.strings import MATHS
+from course_build.text.strings import MATHS
 
 FIELD = r"\{(?:[A-Za-z_][\w.\[\]]*|\d+)?(?:![rsa])?(?::[^{}]*)?\}"
 HIDDEN = re.compile(rf"`[^`]*`|{MATHS.pattern}|{FIELD}")

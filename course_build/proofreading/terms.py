@@ -5,12 +5,12 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
-from course_build.findings import Finding
-from course_build.glossary import GLOSSARY, Term
+from course_build.base.findings import Finding
 from course_build.proofreading.languages import TABLES
 from course_build.proofreading.pieces import SHARED, WORD, Piece, join
 from course_build.proofreading.words import share_a_word
-from course_build.stems import Finder
+from course_build.text.glossary import GLOSSARY, Term
+from course_build.text.stems import Finder
 
 HEADER = re.compile(r"\[(?P<key>[\w-]+)\.(?P<language>[\w-]+)\]")
 READ_ENTRY = re.compile(r"(name|also|means) = ")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.proofreading.pieces import HOLE, Piece
 
 ALL = ""  # the rules for every language

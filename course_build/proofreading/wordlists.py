@@ -7,7 +7,7 @@ the dictionary may be a misspelling, so it says after `#` why it is none.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from course_build.findings import Finding
+from course_build.base.findings import Finding
 from course_build.proofreading.words import Entry, Words, edits, headwords
 
 RULE = "word-list"

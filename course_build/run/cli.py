@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
 from course_build.run.cache import Cache
 from course_build.run.jobs import (
     EDITIONS,

@@ -262,7 +262,7 @@ def _stopped(*_: Any) -> None:
 
 def main() -> None:
     """Run the job that the file named on the command line holds."""
-    import course_build.quick_imports  # noqa: F401
+    import course_build.base.quick_imports  # noqa: F401
 
     signal.signal(signal.SIGTERM, _time_is_up)
     signal.signal(signal.SIGINT, _stopped)

@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_build.build import build_course
-from course_build.executed import joined
-from course_build.files import changed_files, read_files, write_files
+from course_build.base.files import changed_files, read_files, write_files
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import build_course
+from course_build.outputs.executed import joined
 from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job
-from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTED = ROOT / "build" / "executed"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from course_build.executed import joined
+from course_build.outputs.executed import joined
 from course_build.run.verdict import ADDED, tags
 
 SAID_OF_THE_RUN = ("execution", "papermill")  # when each cell ran, and how long it took

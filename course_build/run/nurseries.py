@@ -36,7 +36,7 @@ FOR_KERNELS = (
     "matplotlib.font_manager",
 )
 FOR_CLIENTS = (
-    "course_build.quick_imports",
+    "course_build.base.quick_imports",
     "papermill",
     "papermill.clientwrap",
     "papermill.iorw",

@@ -19,11 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from course_build.bootstrap import BootstrapError, alone
-from course_build.executed import fresh_copies
-from course_build.files import changed_files, orphans, write_files
-from course_build.findings import CourseError
-from course_build.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.base.files import changed_files, orphans, write_files
+from course_build.base.findings import CourseError
+from course_build.base.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.environment.bootstrap import BootstrapError, alone
+from course_build.outputs.executed import fresh_copies
 from course_build.site.budget import check_budget, cost
 from course_build.site.lost_links import check_links
 from course_build.site.pages import PICTURE, PICTURES

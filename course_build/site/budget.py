@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from course_build.findings import CourseError, Finding
+from course_build.base.findings import CourseError, Finding
 
 COMPRESSED = {".html", ".css", ".js", ".svg", ".json", ".txt", ".xml"}
 LOADED = {"img": "src", "script": "src", "source": "src", "link": "href"}

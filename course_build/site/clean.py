@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import nh3
 from markdown_it import MarkdownIt
 
-from course_build.executed import joined
+from course_build.outputs.executed import joined
+from course_build.outputs.views import VIEW
 from course_build.site.views import clean_view
-from course_build.views import VIEW
 
 SVG = "image/svg+xml"
 PICTURES = ("image/png", "image/jpeg", "image/gif")

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_build.chrome import say
-from course_build.settings import Settings
+from course_build.base.chrome import say
+from course_build.base.settings import Settings
 from course_build.site.cards import draw_mark
 from course_build.site.meta import ENTRANCE, FIRST, MARK, Head
 

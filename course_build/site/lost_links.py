@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from course_build.findings import CourseError, Finding
+from course_build.base.findings import CourseError, Finding
 
 LOST = "404.html"  # answers to addresses of any depth, so its links are of no one folder
 

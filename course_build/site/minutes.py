@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from course_build.executed import joined
-from course_build.prose import count_words
+from course_build.outputs.executed import joined
 from course_build.site.clean import SVG
+from course_build.text.prose import count_words
 
 WORDS_A_MINUTE = 130
 CODE_LINE, FIGURE, EXERCISE = 4 / 60, 0.5, 8.0  # minutes

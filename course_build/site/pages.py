@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from course_build.executed import joined
+from course_build.outputs.executed import joined
+from course_build.outputs.views import VIEW
 from course_build.site.clean import SVG, clean_output
 from course_build.site.sections import Section, plain, with_anchors
 from course_build.site.views import view_html
-from course_build.views import VIEW
 
 ASSETS, FIGURES = "_assets", "figures"  # a page finds them in _static/figures
 LINK = re.compile(r"\]\(((?:\.\./\w+/)?)([\w-]+)\.(?:ipynb|md)(#[\w-]+)?(?=[ )])")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from course_build.chrome import say
-from course_build.settings import Settings
+from course_build.base.chrome import say
+from course_build.base.settings import Settings
 from course_build.site.cards import draw_card, draw_mark
 from course_build.site.entrance import entrance, lost_pages
 from course_build.site.meta import COURSE_CARD, ENTRANCE, MARK, card_path

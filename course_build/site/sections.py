@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from course_build.executed import joined
-from course_build.head import module_number
-from course_build.prose import parse_inline, parse_prose
+from course_build.notebook.head import module_number
+from course_build.outputs.executed import joined
 from course_build.site.meta import plain_title
+from course_build.text.prose import parse_inline, parse_prose
 
 MATH = "math_inline"
 FIRST = "index"

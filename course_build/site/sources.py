@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from course_build.executed import read_notebook
-from course_build.glossary_links import PAGE
-from course_build.head import in_colab, links
-from course_build.settings import Settings
+from course_build.base.settings import Settings
+from course_build.notebook.glossary_links import PAGE
+from course_build.notebook.head import in_colab, links
+from course_build.outputs.executed import read_notebook
 from course_build.site.minutes import minutes
 from course_build.site.pages import Links, index_page, module_sources, page_text
 from course_build.site.sections import Section, places, plain, split

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from course_build.views import Control, Frame, View, read_view
+from course_build.outputs.views import Control, Frame, View, read_view
 
 
 def clean_view(data: Mapping[str, Any], clean_svg: Callable[[str], str]) -> View | None:

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_build.build import build_course
-from course_build.files import changed_files, read_files, write_files
-from course_build.findings import DONE, WORK, CourseError
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.files import changed_files, read_files, write_files
+from course_build.base.findings import DONE, WORK, CourseError
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import build_course
 from course_build.teaching.catalogue import read_catalogue
 from course_build.teaching.exports import exports
-from course_build.telling import tell_findings
+from course_build.translation.telling import tell_findings
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "build/teaching"

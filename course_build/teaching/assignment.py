@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from course_build.chrome import say
-from course_build.code import parse_code
-from course_build.findings import CourseError, Finding
-from course_build.glossary_links import PAGE
+from course_build.base.chrome import say
+from course_build.base.findings import CourseError, Finding
+from course_build.notebook.glossary_links import PAGE
+from course_build.source.code import parse_code
 from course_build.teaching.editions import Notebook, without_solutions
 from course_build.teaching.modules import Module
 from course_build.teaching.needs import needed_cells

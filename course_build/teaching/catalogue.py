@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_build.findings import CourseError, Finding
+from course_build.base.findings import CourseError, Finding
 from course_build.teaching.words import say
 
 PROGRAM = """

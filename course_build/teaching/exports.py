@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from course_build.build import Course
-from course_build.glossary_links import PAGE
-from course_build.glossary_page import page_path
-from course_build.head import module_number
-from course_build.places import Files
-from course_build.render import to_bytes
-from course_build.settings import Settings
+from course_build.base.places import Files
+from course_build.base.settings import Settings
+from course_build.building.course import Course
+from course_build.notebook.glossary_links import PAGE
+from course_build.notebook.head import module_number
+from course_build.notebook.render import to_bytes
+from course_build.pages.glossary_page import page_path
 from course_build.teaching.assignment import CONFIG, assignment, unlinked
 from course_build.teaching.catalogue import Known
 from course_build.teaching.editions import student_edition, teacher_edition

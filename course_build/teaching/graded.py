@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from course_build.code import parse_code
-from course_build.exercises import exercises
-from course_build.findings import CourseError, Finding
-from course_build.source import Cell
-from course_build.twins import Unit
+from course_build.base.findings import CourseError, Finding
+from course_build.notebook.exercises import exercises
+from course_build.source.cells import Cell
+from course_build.source.code import parse_code
+from course_build.source.twins import Unit
 
 POINTS = {"warm-up": 1, "core": 2, "stretch": 3}
 CONTRACT = re.compile(r"\bcheck_(\w+)_contract\b")

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_build.build import Course, read_units
-from course_build.decode import decode
-from course_build.embed import is_embed
-from course_build.executed import joined
-from course_build.glossary_page import page_path
-from course_build.head import links
-from course_build.header import MACHINERY
-from course_build.places import Files, notebook_path, solved_path, stem_of
-from course_build.settings import Settings
-from course_build.source import parse_source
+from course_build.base.decode import decode
+from course_build.base.places import Files, notebook_path, solved_path, stem_of
+from course_build.base.settings import Settings
+from course_build.building.course import Course, read_units
+from course_build.library.embed import is_embed
+from course_build.notebook.head import links
+from course_build.outputs.executed import joined
+from course_build.pages.glossary_page import page_path
+from course_build.source.cells import parse_source
+from course_build.source.header import MACHINERY
 from course_build.teaching.graded import Graded, graded
 
 

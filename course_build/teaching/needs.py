@@ -6,8 +6,8 @@ Only names are followed: a cell that merely changes an object is not found.
 import symtable
 from collections.abc import Iterator, Sequence
 
-from course_build.bound import names_bound
-from course_build.code import without_commands
+from course_build.source.bound import names_bound
+from course_build.source.code import without_commands
 
 Code = tuple[str, str]  # a code cell: its key and its text
 

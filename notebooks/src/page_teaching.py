@@ -453,20 +453,20 @@ r"""
 Where students hand in Python files, contracts judge them directly, each in a process of its own with limits on time and memory:
 
 ```bash
-python3 -m course_build.bootstrap -m course_lib.contracts nll answers/*.py:next_token_nll
+python3 -m course_build.environment -m course_lib.contracts nll answers/*.py:next_token_nll
 ```
 
 The exit code is 0 when all are right, 1 when some are wrong, 2 when some could not run; `--json` writes a line for each file. It holds off accidents, not malice: run strangers' code in a container.
 """
 
-# %% [markdown] lang="ru" key="grade" en="afd968d1" differs="code: the command asks for Russian"
+# %% [markdown] lang="ru" key="grade" en="b3b2459d" differs="code: the command asks for Russian"
 r"""
 ## Оценить файлы
 
 Если вам сдают файлы на Python, контракты проверят их без посредников: каждый файл — в отдельном процессе, с пределами времени и памяти:
 
 ```bash
-python3 -m course_build.bootstrap -m course_lib.contracts nll \
+python3 -m course_build.environment -m course_lib.contracts nll \
     answers/*.py:next_token_nll --language ru
 ```
 

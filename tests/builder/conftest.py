@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course_build import cli, stamp
+from course_build import cli
+from course_build.base import stamp
 
 SETTINGS = '[tool.course]\nlanguages = ["en", "ru"]\nrepository = ""\nbranch = "main"\n'
 NAME = "module_03_toy"
@@ -168,7 +169,7 @@ class Repository:
 @pytest.fixture(autouse=True)
 def _quick_disk(monkeypatch):
     """No test here outlives a power cut, so none waits for the disk."""
-    monkeypatch.setattr("course_build.files.os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("course_build.base.files.os.fsync", lambda descriptor: None)
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import re
 import shutil
 from pathlib import Path
 
-from course_build.embed import is_embed
-from course_build.header import with_stamp
-from course_build.places import PACKAGE, REFERENCES, SETTINGS_FILE, SOURCES
-from course_build.settings import parse_settings
-from course_build.source import parse_source
-from course_build.twins import stamp
+from course_build.base.places import PACKAGE, REFERENCES, SETTINGS_FILE, SOURCES
+from course_build.base.settings import parse_settings
+from course_build.library.embed import is_embed
+from course_build.source.cells import parse_source
+from course_build.source.header import with_stamp
+from course_build.source.twins import stamp
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "module_03_basic_transformer"

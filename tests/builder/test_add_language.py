@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from course_build.add_language import with_draft
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
+from course_build.interchange.add_language import with_draft
 
 from .conftest import SETTINGS, SOURCE, code, prose
 

@@ -3,7 +3,7 @@
 import jupytext
 import pytest
 
-from course_build.allowances import KINDS
+from course_build.source.allowances import KINDS
 
 from .conftest import FRAME_LINES, SOURCE, code, prose, said
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course_build.bound import names_bound
+from course_build.source.bound import names_bound
 
 from .conftest import code
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from course_build import cli, findings
-from course_build.chrome import CHROME
-from course_build.findings import CourseError
-from course_build.settings import parse_settings
+from course_build import cli
+from course_build.base import findings
+from course_build.base.chrome import CHROME
+from course_build.base.findings import CourseError
+from course_build.base.settings import parse_settings
 
 from .conftest import FRAME, FRAME_LINES, NAME, SETTINGS, SOURCE, code, prose, said, stale
 
@@ -58,7 +59,7 @@ def test_check_of_a_stale_translation_is_work_to_do(repo):
     assert f"notebooks/ru/{NAME}.ipynb: differs" not in ran.err
 
 
-BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
+BUILDER = "python3 -m course_build.environment build_notebooks.py"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check",), ("--preview",)])
@@ -327,7 +328,7 @@ def test_without_its_requirements_the_script_says_what_to_install():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 2
-    command = "python3 -m course_build.bootstrap build_notebooks.py confirm '3:a b'"
+    command = "python3 -m course_build.environment build_notebooks.py confirm '3:a b'"
     assert ran.stderr.startswith("jupytext is not installed for this Python.\n")
     assert ran.stderr.endswith(f": {command}\n")
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_build.chrome import CHROME
+from course_build.base.chrome import CHROME
 
 from .conftest import NAME, SETTINGS, SOURCE, code, code_twins, prose, said, stale, stamp_by_hand
 
@@ -33,7 +33,7 @@ def test_what_is_confirmed_is_said_with_the_first_words_of_both_texts(repo):
         "3:p confirmed in ru (was stale)\n"
         "    en | A head New words.\n"
         "    ru | Заголовок Слова.\n"
-        "now render: python3 -m course_build.bootstrap build_notebooks.py\n"
+        "now render: python3 -m course_build.environment build_notebooks.py\n"
     )
 
 

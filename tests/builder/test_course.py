@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from course_build.build import build_course
-from course_build.files import read_files
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.files import read_files
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import build_course
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID_OTHERWISE = {"batching"}  # terms that some language does without

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from course_build.chrome import CHROME
-from course_build.word_diff import COLOURED, PLAIN, coloured, side_by_side, word_diff, wrapped
+from course_build.base.chrome import CHROME
+from course_build.text.word_diff import COLOURED, PLAIN, coloured, side_by_side, word_diff, wrapped
 
 from .conftest import (
     FRAME_LINES,
@@ -27,7 +27,7 @@ from .conftest import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
+BUILDER = "python3 -m course_build.environment build_notebooks.py"
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
 
@@ -406,7 +406,7 @@ def test_paragraphs_stand_beside_each_other_if_there_are_as_many():
 
 
 def test_a_third_language_is_shown_for_itself(repo, monkeypatch):
-    from course_build.chrome import CHROME
+    from course_build.base.chrome import CHROME
 
     monkeypatch.setitem(CHROME, "xx", CHROME["en"])
     repo.write("pyproject.toml", SETTINGS.replace('"ru"]', '"ru"]\ndrafts = ["xx"]'))

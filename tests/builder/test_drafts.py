@@ -2,9 +2,9 @@
 
 import pytest
 
-from course_build.chrome import CHROME
-from course_build.findings import CourseError
-from course_build.settings import parse_settings
+from course_build.base.chrome import CHROME
+from course_build.base.findings import CourseError
+from course_build.base.settings import parse_settings
 
 from .conftest import FRAME_LINES, NAME, SETTINGS, SOURCE, code, code_twins, prose, said
 from .conftest import stamp_by_hand as stamp

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from course_build.build import read_units
-from course_build.explained import unexplained
-from course_build.files import read_files
-from course_build.glossary import GLOSSARY, read_glossary
-from course_build.settings import SETTINGS_FILE, parse_settings
-from course_build.source import parse_source
-from course_build.twins import pair_twins
+from course_build.base.files import read_files
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import read_units
+from course_build.notebook.explained import unexplained
+from course_build.source.cells import parse_source
+from course_build.source.twins import pair_twins
+from course_build.text.glossary import GLOSSARY, read_glossary
 
 from .conftest import SETTINGS, code, prose
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from course_build import confirm
-from course_build import files as edges
-from course_build.files import write_files
-from course_build.findings import CourseError
+from course_build.base import files as edges
+from course_build.base.files import write_files
+from course_build.base.findings import CourseError
 from course_build.interchange import importing
+from course_build.translation import confirm
 
 from .conftest import NAME, SOURCE, code, prose, stale
 
@@ -147,7 +147,8 @@ def test_a_move_that_fails_leaves_no_new_file(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from course_build import cli, files
+from course_build import cli
+from course_build.base import files
 def killed(source, target):
     os.kill(os.getpid(), signal.SIGKILL)
 files.os.replace = killed

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from course_build.findings import CourseError, Finding, in_reading_order, stop_if_broken
+from course_build.base.findings import CourseError, Finding, in_reading_order, stop_if_broken
 
 
 def finding(path="a.py", line=1, key="k", rule="r", message="m", **more):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from course_build.files import read_files
-from course_build.findings import CourseError
-from course_build.glossary import GLOSSARY, read_glossary
-from course_build.glossary_page import collate
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.files import read_files
+from course_build.base.findings import CourseError
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.pages.glossary_page import collate
+from course_build.text.glossary import GLOSSARY, read_glossary
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = parse_settings('[tool.course]\nlanguages = ["en", "ru"]\n')

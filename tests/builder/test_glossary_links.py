@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_build.glossary import Term, Word
-from course_build.glossary_links import LINK, Linker, unlink
-from course_build.prose import count_words, parse_prose
+from course_build.notebook.glossary_links import LINK, Linker, unlink
+from course_build.text.glossary import Term, Word
+from course_build.text.prose import count_words, parse_prose
 from tests.builder.conftest import code, prose
 
 

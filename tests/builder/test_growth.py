@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from course_build import lint
-from course_build.build import build_course
-from course_build.files import read_files
-from course_build.places import SOURCES
-from course_build.settings import SETTINGS_FILE, parse_settings
-from course_build.stamp import stamp_of
+from course_build.base.files import read_files
+from course_build.base.places import SOURCES
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.base.stamp import stamp_of
+from course_build.building.course import build_course
+from course_build.notebook import lint
 
 from . import bench
 from .bench import slope

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.imports import Import, imports_in, write_imports
+from course_build.library.imports import Import, imports_in, write_imports
 
 
 def read(text):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
 from course_build.interchange import importing
 from course_build.interchange.entries import Entry
 from course_build.interchange.po import read_po, write_po
-from course_build.source import Cell
+from course_build.source.cells import Cell
 
 from .conftest import NAME, SOURCE, code, code_twins, prose
 from .conftest import stamp_by_hand as stamp

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.language import select_comments
+from course_build.source.language import select_comments
 
 from .conftest import FRAME_LINES, SOURCE, code, code_twins, said
 

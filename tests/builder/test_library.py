@@ -4,10 +4,10 @@ import ast
 
 import pytest
 
-from course_build.findings import CourseError
-from course_build.library import Library
-from course_build.names import names_needed, names_needed_at_once
-from course_build.reading import read_library_module
+from course_build.base.findings import CourseError
+from course_build.library.definitions import Library
+from course_build.library.names import names_needed, names_needed_at_once
+from course_build.library.reading import read_library_module
 
 PATH = "course_lib/a.py"
 

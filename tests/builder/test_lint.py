@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyflakes import checker, messages
 
-from course_build.lint import code_faults
-from course_build.notebook import Line, NotebookCell
-from course_build.prose import count_words
-from course_build.source import Cell
+from course_build.notebook.compose import Line, NotebookCell
+from course_build.notebook.lint import code_faults
+from course_build.source.cells import Cell
+from course_build.text.prose import count_words
 
 from .conftest import FRAME, FRAME_LINES, SOURCE, code, code_twins, prose, said
 

@@ -5,12 +5,12 @@ import json
 import nbformat
 import pytest
 
-from course_build import chrome
-from course_build.build import Files, build_course
-from course_build.notebook import Line, NotebookCell
-from course_build.render import render
-from course_build.settings import Settings
-from course_build.source import Cell
+from course_build.base import chrome
+from course_build.base.settings import Settings
+from course_build.building.course import Files, build_course
+from course_build.notebook.compose import Line, NotebookCell
+from course_build.notebook.render import render
+from course_build.source.cells import Cell
 
 from .conftest import FOLDED, FRAME, NAME, SETTINGS, SOURCE, code, code_twins, prose, said
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.formulas import read_formula
-from course_build.numerals import WRITINGS, numbers, writing, zero_words
+from course_build.text.formulas import read_formula
+from course_build.text.numerals import WRITINGS, numbers, writing, zero_words
 
 SAME = {
     "a fraction": ("0.85", "0,85", "0.85"),

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build import lint
-from course_build.notebook import Line, NotebookCell
-from course_build.outline import are_clean
-from course_build.reading import read_library_module
-from course_build.source import Cell
+from course_build.library.outline import are_clean
+from course_build.library.reading import read_library_module
+from course_build.notebook import lint
+from course_build.notebook.compose import Line, NotebookCell
+from course_build.source.cells import Cell
 
 ORIGIN = Cell("s.py", 1, 2, "code", "k", "")
 LIBRARY = {

@@ -6,8 +6,8 @@ import signal
 import psutil
 import pytest
 
-from course_build import parallel
-from course_build.parallel import spread
+from course_build.base import parallel
+from course_build.base.parallel import spread
 
 HERE = os.getpid()
 

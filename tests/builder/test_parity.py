@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from course_build.parity import check_parity
-from course_build.source import parse_source
-from course_build.twins import pair_twins
+from course_build.source.cells import parse_source
+from course_build.source.twins import pair_twins
+from course_build.translation.parity import check_parity
 
 from .conftest import FRAME_LINES, SOURCE, prose, said
 

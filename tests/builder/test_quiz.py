@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_build.chrome import CHROME
+from course_build.base.chrome import CHROME
 
 from .conftest import SOURCE, code, code_twins, prose
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_build.readme import read_readmes, with_links
-from course_build.settings import Settings
+from course_build.base.settings import Settings
+from course_build.pages.readme import read_readmes, with_links
 
 from .conftest import SETTINGS
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from course_build.reference import Reference
+from course_build.notebook.reference import Reference
 
 from .conftest import FRAME_LINES, SOURCE, code, said
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from course_build.build import Files, build_course
-from course_build.files import read_files
-from course_build.settings import Settings
+from course_build.base.files import read_files
+from course_build.base.settings import Settings
+from course_build.building.course import Files, build_course
 
 from .conftest import NAME, code, code_twins, prose
 

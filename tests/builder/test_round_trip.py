@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from course_build.header import ATTRIBUTES
-from course_build.settings import parse_settings
-from course_build.source import Cell, parse_source
+from course_build.base.settings import parse_settings
+from course_build.source.cells import Cell, parse_source
+from course_build.source.header import ATTRIBUTES
 
 from .conftest import NAME, SOURCE, code, code_twins, prose, stamp_by_hand
 from .jupyter import serve

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from course_build.findings import CourseError
-from course_build.source import parse_source
+from course_build.base.findings import CourseError
+from course_build.source.cells import parse_source
 
 from .conftest import FRAME, FRAME_LINES, SOURCE, code, prose, said
 

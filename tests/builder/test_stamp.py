@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from course_build import plain_build, stamp
-from course_build.files import WRITING
-from course_build.findings import DONE, WORK
+from course_build.base import stamp
+from course_build.base.files import WRITING
+from course_build.base.findings import DONE, WORK
+from course_build.building import plain as plain_build
 
 from .conftest import NAME, SOURCE, code, prose, stale
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("jupytext", "nbformat", "pyflakes", "markdown_it", "course_build.build")
+HEAVY = ("jupytext", "nbformat", "pyflakes", "markdown_it", "course_build.building.course")
 TERM = (
     'identifiers = []\n[{key}.en]\nname = "{en}"\nmeans = "{words}"\n'
     '[{key}.ru]\nname = "{ru}"\nmeans = "{words}"\n'

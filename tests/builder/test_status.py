@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from course_build.chrome import CHROME
+from course_build.base.chrome import CHROME
 
 from .conftest import FRAME_LINES, NAME, SETTINGS, SOURCE, code, code_twins, prose, said, stale
 
-BUILDER = "python3 -m course_build.bootstrap build_notebooks.py"
+BUILDER = "python3 -m course_build.environment build_notebooks.py"
 
 
 def row(out, *first):

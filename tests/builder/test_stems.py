@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.stems import Finder, are_forms, find, stems
+from course_build.text.stems import Finder, are_forms, find, stems
 
 
 def found(phrase, text, language):
@@ -115,7 +115,7 @@ def test_pystemmer_changes_nothing_where_it_is_installed():
     code = (
         "import sys, types; sys.modules['Stemmer'] = types.SimpleNamespace("
         "algorithms=None, Stemmer=lambda name: None);"
-        "from course_build.stems import stems; print(*stems('masks', 'en'))"
+        "from course_build.text.stems import stems; print(*stems('masks', 'en'))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["mask"]

@@ -14,9 +14,9 @@ from pathlib import Path
 import polib
 import pytest
 
-from course_build.chrome import CHROME
-from course_build.findings import BROKEN, DONE, WORK
-from course_build.twins import stamp
+from course_build.base.chrome import CHROME
+from course_build.base.findings import BROKEN, DONE, WORK
+from course_build.source.twins import stamp
 
 from .conftest import Repository, code, prose
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_build.source import parse_source
-from course_build.twins import pair_twins, stamp
+from course_build.source.cells import parse_source
+from course_build.source.twins import pair_twins, stamp
 
 from .conftest import (
     FRAME_LINES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_build.untranslated import (
+from course_build.translation.untranslated import (
     NAMES,
     foreign_script,
     foreign_words,

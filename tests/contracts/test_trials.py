@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_lib import contracts, text
 from course_lib.contracts import ContractViolation
 from course_lib.mistakes import CATALOGUE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from course_build.base.findings import BROKEN, DONE, WORK
 from course_build.drift import __main__ as drift
-from course_build.executed import is_measured, joined
-from course_build.figures import same_picture
-from course_build.findings import BROKEN, DONE, WORK
+from course_build.outputs.executed import is_measured, joined
+from course_build.outputs.figures import same_picture
 from course_build.run.jobs import EDITIONS, ROOT
 from course_build.run.normal import normalise
 from tests.drift.cells import PLAIN, cell, changed, notebook

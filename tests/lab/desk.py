@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.run.environment import make_guard
 from course_build.run.jobs import ROOT
-from course_build.settings import SETTINGS_FILE, parse_settings
 from tests.builder.jupyter import Server, serve
 
 LANGUAGES = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.lite.cut import HIDDEN, STEM, WORDS, cut, imports_of, packages, runnable
 from course_build.lite.proof import differences
-from course_build.settings import SETTINGS_FILE, parse_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages

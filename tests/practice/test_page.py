@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_build.chrome import CHROME, LEVELS
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.chrome import CHROME, LEVELS
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.site.clean import clean_html, clean_output
 from course_build.site.sphinx_build import HERE
 from course_lib.practice._certificate import _CERTIFICATE_TEXTS

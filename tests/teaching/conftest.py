@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from course_build.build import build_course
-from course_build.files import read_files
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.files import read_files
+from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import build_course
 from course_build.teaching.catalogue import read_catalogue
 from course_build.teaching.exports import exports
 from course_build.teaching.modules import modules

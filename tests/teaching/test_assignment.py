@@ -5,8 +5,8 @@ import ast
 import nbformat
 import pytest
 
-from course_build.executed import joined
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
+from course_build.outputs.executed import joined
 from course_build.teaching.assignment import graded_check, unlinked, with_solution
 from course_build.teaching.exports import assignment_name
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_build.findings import CourseError
+from course_build.base.findings import CourseError
 from course_build.teaching import __main__ as command
 from course_build.teaching import catalogue
 
@@ -50,7 +50,7 @@ def test_a_run_that_fails_leaves_the_last_good_files(exported, monkeypatch, tmp_
         return real(source, target)
 
     real = command.write_files.__globals__["os"].replace
-    monkeypatch.setattr("course_build.files.os.replace", refuse)
+    monkeypatch.setattr("course_build.base.files.os.replace", refuse)
     assert exported({"student/en/a.ipynb": b"new", "teacher/en/a.ipynb": b"new"}) == 2
     assert "No space left" in capsys.readouterr().err
     for edition in ("student", "teacher"):

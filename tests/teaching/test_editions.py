@@ -3,9 +3,9 @@
 import re
 from string import Formatter
 
-from course_build.executed import joined
-from course_build.exercises import leaks
-from course_build.source import Cell
+from course_build.notebook.exercises import leaks
+from course_build.outputs.executed import joined
+from course_build.source.cells import Cell
 from course_build.teaching import catalogue
 from course_build.teaching.words import WORDS
 

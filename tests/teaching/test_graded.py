@@ -2,10 +2,10 @@
 
 import pytest
 
-from course_build.findings import CourseError
-from course_build.source import Cell
+from course_build.base.findings import CourseError
+from course_build.source.cells import Cell
+from course_build.source.twins import Unit
 from course_build.teaching.graded import POINTS, graded
-from course_build.twins import Unit
 
 
 def cells(name="mask", check="check_mask_contract(my_mask)"):

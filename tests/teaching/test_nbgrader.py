@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from course_build.executed import joined
-from course_build.exercises import leaks
-from course_build.source import Cell
+from course_build.notebook.exercises import leaks
+from course_build.outputs.executed import joined
+from course_build.source.cells import Cell
 from course_build.teaching.exports import assignment_name
 from course_build.teaching.needs import needed_cells
 

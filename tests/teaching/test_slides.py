@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from course_build.findings import CourseError
-from course_build.settings import SETTINGS_FILE, parse_settings
+from course_build.base.findings import CourseError
+from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
 from course_build.teaching.slides.deck import deck
 from course_build.teaching.slides.heights import (

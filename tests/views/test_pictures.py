@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_build.figures import figures_in
+from course_build.outputs.figures import figures_in
+from course_build.outputs.views import MOST_FRAMES, VIEW, read_view
 from course_build.run.jobs import ROOT
 from course_build.run.normal import normalise
-from course_build.views import MOST_FRAMES, VIEW, read_view
 from course_lib.views.base import MOST_FRAMES as MOST_DRAWN
 from course_lib.views.base import VIEW_KIND
 from tests.test_plots import contrast, painted_texts

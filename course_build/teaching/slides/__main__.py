@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
-from course_build.chrome import name_language
-from course_build.executed import fresh_copies, joined, read_notebook
-from course_build.files import changed_files, write_files
-from course_build.findings import CourseError
-from course_build.glossary_links import PAGE
-from course_build.head import in_colab, links
-from course_build.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.base.chrome import name_language
+from course_build.base.files import changed_files, write_files
+from course_build.base.findings import CourseError
+from course_build.base.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.notebook.glossary_links import PAGE
+from course_build.notebook.head import in_colab, links
+from course_build.outputs.executed import fresh_copies, joined, read_notebook
 from course_build.site.__main__ import copy_mathjax
 from course_build.teaching.slides.deck import deck
 from course_build.teaching.slides.pages import Written, code_style

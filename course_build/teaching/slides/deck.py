@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_build.executed import joined
-from course_build.findings import CourseError, Finding
+from course_build.base.findings import CourseError, Finding
+from course_build.outputs.executed import joined
 from course_build.site.clean import PICTURES, SVG, clean_output
 from course_build.teaching.slides.heights import (
     ABOVE,

@@ -1,0 +1,1 @@
+"""The virtual environment, its pins, its known faults; the ranges that are declared."""

@@ -1,0 +1,1 @@
+"""A notebook composed from a source's cells, linted and rendered to bytes."""

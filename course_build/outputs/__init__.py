@@ -1,0 +1,1 @@
+"""What executed notebooks hold: outputs, figures, views."""

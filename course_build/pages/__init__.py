@@ -1,0 +1,1 @@
+"""Pages of prose and links: welcome, glossary, readmes."""

@@ -1,0 +1,1 @@
+"""A source read: its cells, twins, stamps and languages."""

@@ -1,0 +1,1 @@
+"""What is true of prose in any language: blocks, formulas, numerals, words, the glossary."""

@@ -1,0 +1,1 @@
+"""The two languages held in step: parity, stamps, what is stale."""
