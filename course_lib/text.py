@@ -2,7 +2,7 @@
 
 import re
 
-LANGUAGE = "en"  # localized
+LANGUAGE = "en"  # each notebook sets its own
 
 # What a language writes for Python's comma, point and hyphen; and between bare thousands.
 _NUMBER_MARKS = {"en": ",.-", "ru": "\N{NO-BREAK SPACE},\N{MINUS SIGN}"}

@@ -24,17 +24,18 @@ def check_clashes(units: Sequence[Unit], embedding: Embedding) -> list[Finding]:
     findings = []
     brought = {imported.bound: imported for imported in embedding.imports}
     for first, second in _import_pairs(embedding):
-        definition = embedding.imports[second]
+        definition = embedding.imports[second].by
         findings.append(
             Finding(
                 definition.path, definition.line, None, "import-clash",
                 f"{second.statement} and {first.statement} (needed by "
-                f"{embedding.imports[first].name}) both bind {second.bound}",
+                f"{embedding.imports[first].by.name}) both bind {second.bound}",
                 "import one of them under another name in the library",
             )
         )  # fmt: skip
     for name, held in embedding.held.items():
-        if name in brought:
+        target = f"{held.definition.module}.{name}"
+        if name in brought and brought[name].target != target:
             message = (
                 f"{name} is defined by {held.definition.path} and by {brought[name].statement}"
             )

@@ -10,25 +10,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from course_build.library.imports import Import
-from course_build.library.names import names_needed, names_needed_at_once
+from course_build.library.names import names_needed
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One definition as its exact source lines, and as the statement that Python sees there.
-
-    `imports` are the third-party imports of its whole module.
-    """
+    """One definition as its exact source lines, and as the statement that Python sees there."""
 
     module: str
     name: str
     path: str
     line: int
     text: str
-    is_value: bool
-    localized: tuple[int, int] | None
     node: ast.stmt = field(compare=False, repr=False)
-    imports: Mapping[str, tuple[Import, ...]] = field(compare=False, repr=False)
 
     def __hash__(self) -> int:
         return hash((self.module, self.name))
@@ -37,22 +31,6 @@ class Definition:
     def needs(self) -> frozenset[str]:
         """The outer names without which it does not work."""
         return names_needed(self.text, self.node) - {self.name}
-
-    @cached_property
-    def at_once(self) -> frozenset[str]:
-        """Those of its needs that must exist when it is defined, not only when it is called."""
-        return names_needed_at_once(self.node) - {self.name}
-
-    @property
-    def place(self) -> tuple[str, int]:
-        return self.module, self.line
-
-    def in_language(self, language: str) -> str:
-        """The text; in a localized constant the notebook's language replaces the string."""
-        if self.localized is None:
-            return self.text
-        start, end = self.localized
-        return f'{self.text[:start]}"{language}"{self.text[end:]}'
 
 
 @dataclass(frozen=True)
@@ -72,7 +50,7 @@ class Library:
     def __init__(
         self, files: Mapping[str, bytes], read: Callable[[str, str, bytes], LibraryModule]
     ) -> None:
-        self._files = files
+        self.files = files
         self._read = read
         self._modules: dict[str, LibraryModule] = {}
 
@@ -80,10 +58,10 @@ class Library:
         """A module by its dotted name; LookupError when it has no file."""
         if name not in self._modules:
             base = name.replace(".", "/")
-            found = [p for p in (f"{base}.py", f"{base}/__init__.py") if p in self._files]
+            found = [p for p in (f"{base}.py", f"{base}/__init__.py") if p in self.files]
             if not found:
                 raise LookupError(f"there is no module {name}")
-            self._modules[name] = self._read(name, found[0], self._files[found[0]])
+            self._modules[name] = self._read(name, found[0], self.files[found[0]])
         return self._modules[name]
 
     def find(self, module_name: str, name: str, passed: tuple[str, ...] = ()) -> Definition:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from course_build.base.places import PACKAGE
+
 WIDTH = 100
 
 
@@ -47,11 +49,30 @@ def imports_in(node: ast.Import | ast.ImportFrom) -> list[Import]:
     return [Import(node.module or "", alias.name, alias.asname or "") for alias in node.names]
 
 
+def lazy_links(tree: ast.Module) -> dict[str, str]:
+    """What a package gives only when asked, by a table {name: module} that its __getattr__ reads."""
+    if not any(getattr(node, "name", "") == "__getattr__" for node in tree.body):
+        return {}
+    tables = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    pairs = [
+        (getattr(key, "value", None), getattr(value, "value", None))
+        for table in tables
+        if isinstance(table, ast.Dict)
+        for key, value in zip(table.keys, table.values, strict=True)
+    ]
+    return {
+        name: module
+        for name, module in pairs
+        if isinstance(name, str) and isinstance(module, str) and module.startswith(f"{PACKAGE}.")
+    }
+
+
 def write_imports(imports: Iterable[Import]) -> str:
-    """Write imports once each: the standard library, a blank line, third parties."""
+    """Write imports once each: the standard library, third parties, the course's library."""
     unique = set(imports)
     standard = {i for i in unique if i.package in sys.stdlib_module_names}
-    blocks = [_block(standard), _block(unique - standard)]
+    ours = {i for i in unique if i.package == PACKAGE}
+    blocks = [_block(standard), _block(unique - standard - ours), _block(ours)]
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -1,4 +1,4 @@
-"""Which names from outside a definition needs, and which of them already when it is defined."""
+"""Which names from outside a definition needs."""
 
 import ast
 import symtable
@@ -14,11 +14,6 @@ def names_needed(text: str, node: ast.stmt) -> frozenset[str]:
         if isinstance(part, ast.ClassDef):
             names |= _read_before_bound(part)
     return frozenset(names)
-
-
-def names_needed_at_once(node: ast.stmt) -> frozenset[str]:
-    """The names read while the definition itself runs: decorators, defaults, bases, values."""
-    return frozenset(_read_at_once(node))
 
 
 def statements_in(node: ast.AST) -> Iterator[ast.AST]:
@@ -86,6 +81,7 @@ def _names_in_strings(annotation: ast.expr) -> Iterator[str]:
 
 
 def _read_at_once(node: ast.AST) -> Iterator[str]:
+    """The names read while a statement itself runs: decorators, defaults, bases, values."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node.id
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -11,10 +11,9 @@ from course_build.base.decode import decode
 from course_build.base.findings import CourseError, Finding, stop_if_broken
 from course_build.base.places import PACKAGE
 from course_build.library.definitions import Definition, LibraryModule
-from course_build.library.imports import Import, imports_in
+from course_build.library.imports import Import, imports_in, lazy_links
 from course_build.source.code import as_read
 
-LOCALIZED = "# localized"
 DYNAMIC = ("globals", "eval", "exec", "__import__")
 SUSPECT = re.compile("import|global|eval|exec")  # no problem has none of these in its text
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -47,7 +46,8 @@ def _read(name: str, path: str, text: str) -> LibraryModule:
             if problem := _problem_anywhere(node, at_top=node is top):
                 reader.refuse(node, *problem)
     stop_if_broken(reader.findings)
-    return LibraryModule(name, path, reader.definitions, reader.imports, reader.links)
+    links = {**lazy_links(tree), **reader.links}
+    return LibraryModule(name, path, reader.definitions, reader.imports, links)
 
 
 class _Reader:
@@ -102,26 +102,8 @@ class _Reader:
         text = "\n".join(self.lines[first - 1 : node.end_lineno])
         self.bind(node, name, f"the definition at line {first}")
         self.definitions[name] = Definition(
-            module=self.name, name=name, path=self.path, line=first, text=text,
-            is_value=not isinstance(node, NAMED), localized=self.localized_span(node, text),
-            node=node, imports=self.imports,
+            module=self.name, name=name, path=self.path, line=first, text=text, node=node
         )  # fmt: skip
-
-    def localized_span(self, node: ast.stmt, text: str) -> tuple[int, int] | None:
-        """Where in the text the string stands that each notebook replaces, if one does."""
-        last = self.lines[node.end_lineno - 1]
-        if not last.rstrip().endswith(LOCALIZED):
-            return None
-        value = getattr(node, "value", None)
-        is_string = isinstance(value, ast.Constant) and isinstance(value.value, str)
-        if not is_string or node.lineno != node.end_lineno:
-            message = "only a string constant on one line can be localized"
-            self.refuse(node, message, f'write NAME = "en"  {LOCALIZED}, or drop the comment')
-            return None
-        before = len(text) - len(last)
-        columns = (value.col_offset, value.end_col_offset)
-        start, end = (before + len(last.encode()[:column].decode()) for column in columns)
-        return start, end
 
     def bind(self, node: ast.stmt, name: str, meaning: str) -> None:
         """One name has one meaning in a module."""

@@ -7,14 +7,15 @@ from functools import cached_property
 
 from course_build.base.chrome import name_some, say
 from course_build.library.definitions import Definition
-from course_build.library.embed import Embedded, Embedding
+from course_build.library.embed import Embedding
 from course_build.library.imports import Import, write_imports
+from course_build.library.payload import Payload, cell_text
 from course_build.notebook.exercises import solutions
 from course_build.notebook.reference import Reference
 from course_build.source.cells import Cell
 from course_build.source.code import names_given, parse_code
 from course_build.source.drafts import mark
-from course_build.source.header import MACHINERY
+from course_build.source.header import LIBRARY_KEY
 from course_build.source.language import select_comments
 from course_build.source.twins import Unit
 
@@ -93,9 +94,12 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
     cells: list[NotebookCell] = []
     for unit in parts.units:
         cell = unit.in_language(language)
-        if cell.key in parts.embedding.cells:
-            cells += _embedded(cell, parts.embedding.cells[cell.key], language)
+        if cell.key in parts.embedding.shown:
+            shown = parts.embedding.shown[cell.key]
+            cells.append(replace(_cell(cell, _definition_lines(shown)), definitions=shown))
         elif cell.role == "imports":
+            if parts.embedding.payload:
+                cells.append(_library(cell, parts.embedding.payload, language))
             gathered = _generated(cell, write_imports(parts.imports))
             cells.append(_fold(gathered, language, "imports"))
         elif cell.role == "reference":
@@ -136,18 +140,13 @@ def solve(
     return cells
 
 
-def _embedded(cell: Cell, embedded: Embedded, language: str) -> list[NotebookCell]:
-    """An embed cell, and before it the folded cell of what it needs, if it needs anything."""
-    shown = _cell(cell, _definition_lines(embedded.definitions, language))
-    shown = replace(shown, definitions=embedded.definitions)
-    if cell.role == "folded":
-        return [_fold(shown, language, "machinery", embedded.names)]
-    if not embedded.machinery:
-        return [shown]
-    lines = tuple(_definition_lines(embedded.machinery, language))
-    name = cell.key + MACHINERY
-    machinery = NotebookCell(name, "code", lines, cell, definitions=embedded.machinery)
-    return [_fold(machinery, language, "machinery", embedded.names), shown]
+def _library(cell: Cell, payload: Payload, language: str) -> NotebookCell:
+    """The folded cell that carries the library, above the imports."""
+    fields = {name: f"{{{name}}}" for name in ("wanted", "came", "place")}  # filled in by the cell
+    words = [say(language, entry, **fields) for entry in ("library_changed", "library_other")]
+    text = f"{say(language, 'library_about')}\n{cell_text(payload, language, *words)}"
+    made = NotebookCell(LIBRARY_KEY, "code", tuple(_lines(cell, *text.split("\n"))), cell)
+    return _fold(made, language, "library")
 
 
 def _fold(cell: NotebookCell, language: str, entry: str, names: Sequence[str] = ()) -> NotebookCell:
@@ -163,16 +162,15 @@ def _fold_under(title: str, cell: NotebookCell) -> NotebookCell:
     return replace(cell, lines=lines, folded=True)
 
 
-def _definition_lines(definitions: Sequence[Definition], language: str) -> list[Line]:
-    """The definitions' lines, two blank lines between; the localized constant is translated."""
+def _definition_lines(definitions: Sequence[Definition]) -> list[Line]:
+    """The definitions' lines, two blank lines between."""
     lines: list[Line] = []
     for definition in definitions:
         if lines:
             lines += [Line("", definition.path, definition.line)] * 2
-        text = definition.in_language(language)
         lines += [
             Line(line, definition.path, definition.line + offset)
-            for offset, line in enumerate(text.split("\n"))
+            for offset, line in enumerate(definition.text.split("\n"))
         ]
     return lines
 

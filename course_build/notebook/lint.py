@@ -3,14 +3,10 @@
 import ast
 from collections.abc import Iterator, Sequence
 
+from pyflakes import checker, messages
+
 from course_build.base.findings import Finding
-from course_build.library.outline import (
-    are_clean,
-    imports_package,
-    may_import_package,
-    outline,
-    undefined_names,
-)
+from course_build.base.places import PACKAGE
 from course_build.notebook.compose import NotebookCell
 from course_build.source.code import parse_code, without_commands
 from course_build.text.prose import count_words
@@ -18,6 +14,9 @@ from course_build.text.prose import count_words
 MOST_CODE_LINES = 40
 MOST_CODE_CELLS = 3
 MOST_WORDS = 90
+KERNEL_NAMES = ("display", "get_ipython")
+UNDEFINED = (messages.UndefinedName, messages.UndefinedLocal)
+IMPORTING = ("imports", "library")  # the roles of cells that import from the library
 Fault = tuple[int, tuple[str, str, str]]  # line of the program; rule, message, mend
 
 
@@ -28,51 +27,55 @@ def lint(cells: Sequence[NotebookCell]) -> list[Finding]:
 
 def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
     """What would not run: all code cells are looked at as one program."""
-    if _is_faultless(cells):
-        return []
     written = [(cell, line) for cell in cells if cell.kind == "code" for line in cell.lines]
     sources = [without_commands(cell.source) for cell in cells if cell.kind == "code"]
     tree = ast.parse("\n".join(sources))
-    faults = [*_leftover_imports(tree), *_undefined_names(tree)]
+    free = {  # lines of the cells that may import from the library
+        number
+        for number, (cell, _) in enumerate(written, 1)
+        if cell.origin.role in IMPORTING
+    }
+    leftovers = [fault for fault in _leftover_imports(tree) if fault[0] not in free]
     findings = []
-    for number, fault in faults:
+    for number, fault in [*leftovers, *_undefined_names(tree)]:
         cell, line = written[number - 1]
         findings.append(Finding(line.path, line.number, cell.origin.key, *fault))
     return findings
 
 
-def _is_faultless(cells: Sequence[NotebookCell]) -> bool:
-    """Is the program without fault as far as the outlines of library definitions show?
-
-    Where they do not show it, the whole program is looked at, line by line.
-    """
-    if not are_clean(definition for cell in cells for definition in cell.definitions):
-        return False
-    program: list[ast.stmt] = []
-    for cell in cells:
-        if cell.definitions:
-            program += outline(cell.definitions)
-        elif cell.kind == "code":
-            tree = parse_code(cell.source)
-            if may_import_package(cell.source, tree):
-                return False
-            program += tree.body
-    return not undefined_names(ast.Module(program, []))
-
-
 def _undefined_names(tree: ast.Module) -> Iterator[Fault]:
     """Names that no cell above (or, inside functions, anywhere) defines; annotations included."""
     mend = "define it in a cell above, import it, or embed it from the library"
-    for message in undefined_names(tree):
-        yield message.lineno, ("undefined-name", message.message % message.message_args, mend)
+    for message in checker.Checker(tree, builtins=set(KERNEL_NAMES)).messages:
+        if isinstance(message, UNDEFINED):
+            yield message.lineno, ("undefined-name", message.message % message.message_args, mend)
 
 
 def _leftover_imports(tree: ast.Module) -> Iterator[Fault]:
-    """A notebook stands alone: nothing of the library may still be imported."""
-    mend = "import from it at the top level of an embed cell only"
+    """Imports of the library that the builder knows nothing of: it would not be packed for them."""
+    mend = 'import from it at the top level of a cell of its own, without a role or role="library"'
     for node in ast.walk(tree):
-        if imports_package(node):
+        if _imports_package(node):
             yield node.lineno, ("leftover-import", f"{ast.unparse(node)} is left over", mend)
+
+
+def _imports_package(node: ast.AST) -> bool:
+    """Is this an import of the library, in whatever disguise? A relative one has no other sense."""
+    if isinstance(node, ast.Import):
+        return any(_is_ours(alias.name) for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.level > 0 or _is_ours(node.module)
+    if isinstance(node, ast.Call) and node.args:
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        value = getattr(node.args[0], "value", None)
+        return (
+            name in ("import_module", "__import__") and isinstance(value, str) and _is_ours(value)
+        )
+    return False
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == PACKAGE
 
 
 def long_code(cells: Sequence[NotebookCell]) -> list[Finding]:
@@ -109,7 +112,7 @@ def code_without_prose(cells: Sequence[NotebookCell]) -> list[Finding]:
     for cell in cells:
         if cell.kind == "markdown":
             count = 0
-        elif is_visible_code(cell):
+        elif is_visible_code(cell) and cell.origin.role != "library":  # one line, nothing to learn
             count += 1
             if count == MOST_CODE_CELLS + 1:
                 message = f"more than {MOST_CODE_CELLS} code cells in a row"

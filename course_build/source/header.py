@@ -10,6 +10,7 @@ ROLES = {
     "imports": "code",
     "reference": "code",
     "folded": "code",
+    "library": "code",
     "stub": "code",
     "check": "code",
     "hint": "markdown",
@@ -17,7 +18,7 @@ ROLES = {
     "quiz": "code",
 }
 ATTRIBUTES = ("key", "lang", "tags", "role", "exercise", "reference", "differs")
-MACHINERY = "-machinery"
+LIBRARY_KEY = "course-lib"  # of the cell that carries the library
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_KEY = 50
 JUPYTEXT_OWN = ("cell_marker", "lines_to_next_cell")
@@ -120,8 +121,8 @@ def _value_problems(
     elif not KEY.fullmatch(key) or len(key) > LONGEST_KEY:
         mend = f"use lower-case letters, digits, single hyphens, at most {LONGEST_KEY} characters"
         problems.append(("key", f"key={key!r} cannot be a cell id", mend))
-    elif key.endswith(MACHINERY):
-        message = f"keys that end in {MACHINERY} belong to the builder"
+    elif key == LIBRARY_KEY:
+        message = f"key={key!r} belongs to the builder"
         problems.append(("key", message, "choose another key"))
     if lang is not None and lang not in languages:
         problems.append(("unknown-language", f"lang={lang!r}", f"use {' or '.join(languages)}"))

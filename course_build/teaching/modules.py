@@ -14,7 +14,7 @@ from course_build.notebook.head import links
 from course_build.outputs.executed import joined
 from course_build.pages.glossary_page import page_path
 from course_build.source.cells import parse_source
-from course_build.source.header import MACHINERY
+from course_build.source.header import LIBRARY_KEY
 from course_build.teaching.graded import Graded, graded
 
 
@@ -43,7 +43,7 @@ def modules(course: Course, files: Files, settings: Settings) -> Iterator[Module
         )
         exercises = graded(units)
         embeds = [unit.first.key for unit in units if is_embed(unit.first)]
-        library = frozenset([*embeds, *(key + MACHINERY for key in embeds)])
+        library = frozenset([*embeds, LIBRARY_KEY])
         stem = stem_of(path)
         for language in settings.languages:
             has_glossary = page_path(language) in course.pages

@@ -58,6 +58,7 @@ print("pip install:", " ".join(missing) or "-")
 # %% key="imports" role="imports"
 import math
 import random
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -111,7 +112,7 @@ from course_lib.reference import reference_json, reference_sha256
 REFERENCE_JSON = reference_json("module_03")
 REFERENCE_SHA256 = reference_sha256("module_03")
 
-# %% key="reference-reader" role="folded"
+# %% key="reference-reader" role="library"
 from course_lib.reference import read_reference
 
 # %% key="reference-use"
@@ -165,7 +166,7 @@ r"""
 Свои успехи вы найдёте рядом с блокнотом, в маленьком файле `module_03.progress.json`: его ведёт `Progress`. Перезапуск ему не страшен, и ваш компьютер он не покидает. Чтобы начать заново, удалите файл и перезапустите ядро.
 """
 
-# %% key="progress-code" role="folded"
+# %% key="progress-code" role="library"
 from course_lib.report import ContractReport, ContractViolation
 from course_lib.practice.progress import Progress
 
@@ -490,7 +491,7 @@ r"""
 widths = [2**power for power in range(1, 9)]
 variances = [score_variance(width, 4_000, seed=seed) for width in widths]
 
-# %% key="drawing" role="folded"
+# %% key="drawing" role="library"
 from course_lib.plots.show import show_figure
 from course_lib.plots.variance import draw_variance
 
@@ -838,7 +839,7 @@ causal = causal_allowed(5, 5)
 cross = torch.tensor([True] * 5 + [False]).expand(4, 6)
 four_masks = [mask.tolist() for mask in (padding, causal, padding & causal, cross)]
 
-# %% key="drawing-grids" role="folded"
+# %% key="drawing-grids" role="library"
 from course_lib.plots.attention_map import draw_attention
 from course_lib.plots.mask_panels import draw_masks
 
@@ -903,7 +904,7 @@ def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
     # ru: верните булев тензор [t_q, t_k]; True — можно читать
     raise NotImplementedError
 
-# %% key="mask-contract" role="folded"
+# %% key="mask-contract" role="library"
 from course_lib.contracts.causal_mask import check_causal_mask_contract
 
 # %% key="ex-mask-check" role="check" exercise="mask-offset"
@@ -1009,7 +1010,7 @@ r"""
 `view_mask_painter` показывает маску и веса, которые она оставляет нашим трём токенам. В работающем блокноте нажмите на клетку, чтобы открыть её или закрыть; на странице выберите одну из готовых масок. Начните с причинной и откройте ещё одну клетку: пусть солнце читает затмение. Сколько строк весов изменится?
 """
 
-# %% key="mask-view-code" role="folded"
+# %% key="mask-view-code" role="library"
 from course_lib.views.mask_painter import view_mask_painter
 
 # %% lang="en" key="mask-view-words" role="folded"
@@ -1351,7 +1352,7 @@ r"""
 Сначала испытаем собственный код.
 """
 
-# %% key="attention-contract" role="folded"
+# %% key="attention-contract" role="library"
 from course_lib.contracts.attention import check_attention_contract
 
 # %% key="contract-own"
@@ -1482,7 +1483,7 @@ r"""
 В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте, диагноз контракта приберегите на потом: `symptoms` показывает только улики. Впишите в словарь названия ошибок; допустимые слова перечислит проверка.
 """
 
-# %% key="planted" role="folded"
+# %% key="planted" role="library"
 from course_lib.mistakes.planted import check_planted_answers, planted_attentions
 
 # %% key="planted-look"
@@ -1672,7 +1673,7 @@ r"""
 long_table = sinusoidal_encoding(81, 8)
 assert long_table[1, 0] == math.sin(1.0) and abs(long_table[1, 4].item() - math.sin(0.01)) < 1e-12
 
-# %% key="drawing-positions" role="folded"
+# %% key="drawing-positions" role="library"
 from course_lib.plots.position_waves import draw_positions
 
 # %% lang="en" key="positions-figure"
@@ -1773,7 +1774,7 @@ r"""
 `view_position_dial` становится на одну позицию и умножает её вектор скалярно на вектор каждой другой: насколько похожи два места с точки зрения внимания? Двигайте сначала позицию, потом основание. Меняется ли форма нижней кривой или только её место?
 """
 
-# %% key="position-view-code" role="folded"
+# %% key="position-view-code" role="library"
 from course_lib.views.position_dial import view_position_dial
 
 # %% lang="en" key="position-view-words" role="folded"
@@ -1886,7 +1887,7 @@ r"""
 Поставьте сначала все синусы, потом все косинусы: на вид это те же волны, и никто не возразит. Какой пункт контракта нарушится?
 """
 
-# %% key="position-contract" role="folded"
+# %% key="position-contract" role="library"
 from course_lib.contracts.position import check_position_contract
 
 # %% key="position-contract-use"
@@ -2131,7 +2132,7 @@ def my_merge_heads(heads: Tensor) -> Tensor:
     # ru: головы [B, H, T, d_head] -> токены [B, T, H * d_head], первой идёт голова 0
     raise NotImplementedError
 
-# %% key="multi-head-contract" role="folded"
+# %% key="multi-head-contract" role="library"
 from course_lib.contracts.multi_head import check_multi_head_contract
 
 # %% key="ex-merge-check" role="check" exercise="merge-heads"
@@ -2264,7 +2265,7 @@ r"""
 При 4 признаках ошибка равна 15 %, при 512 — десятой доле процента: на кривой потерь её не разглядеть, а точного сравнения с другой программой она не выдержит. Вынесенное из-под корня $\varepsilon$ заметно лишь на малых входах, зато там меняет результат втрое. Контракт нормализации слоя нарочно ищет такие размеры и числа.
 """
 
-# %% key="layer-norm-contract" role="folded"
+# %% key="layer-norm-contract" role="library"
 from course_lib.contracts.layer_norm import check_layer_norm_contract
 
 # %% key="layer-norm-contract-use"
@@ -2717,7 +2718,7 @@ def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = 
     # ru: logits [B, T, V], token_ids [B, T], valid [B, T] bool -> нат на настоящий предсказанный токен
     raise NotImplementedError
 
-# %% key="nll-contract" role="folded"
+# %% key="nll-contract" role="library"
 from course_lib.contracts.nll import check_nll_contract
 
 # %% key="ex-nll-check" role="check" exercise="nll"
@@ -2817,7 +2818,7 @@ r"""
 Вход и выход хранят одну и ту же матрицу (`count_parameters` считает её один раз), поэтому модель читает и пишет по одному словарю: учась *узнавать* токен, она меняет и то, как его *предсказывает*. Копия неотличима до первого шага обучения; контракт требует, чтобы параметр был один, да ещё и делает такой шаг сам. Последняя строка — отказ: в словаре шесть токенов, и токена 6 среди них нет.
 """
 
-# %% key="tying-contracts" role="folded"
+# %% key="tying-contracts" role="library"
 from course_lib.contracts.parameter_count import check_parameter_count_contract
 from course_lib.contracts.tying import check_tying_contract
 
@@ -2907,7 +2908,7 @@ r"""
 Потери опустились ниже обещанных 0,02 ната, уменьшившись более чем в пятьдесят раз, и не меньше 99 % следующих токенов предсказаны верно. Начинались они с 1,83, то есть близко к $\ln 6 = 1{,}79$: необученная модель с небольшими эмбеддингами ничего не знает и почти честно в этом признаётся. Посмотрите на рисунке, как кривая уходит с линии незнания.
 """
 
-# %% key="drawing-loss" role="folded"
+# %% key="drawing-loss" role="library"
 from course_lib.plots.loss import draw_loss
 
 # %% lang="en" key="loss-figure"
@@ -3086,7 +3087,7 @@ for name, student in gallery.items():
     passed[name] = loss < goal["loss_threshold"] and accuracy >= goal["accuracy_threshold"]
     print(f"{name:15} {loss=:.5f} {accuracy=:.3f}")
 
-# %% key="predictions" role="folded"
+# %% key="predictions" role="library"
 from course_lib.mistakes.gallery import check_predictions
 
 # %% key="ex-gallery-check" role="check" exercise="gallery"
@@ -3141,7 +3142,7 @@ r"""
 Теперь слово контрактам. Контракт причинности — это повзрослевшая `leak` из раздела 8: каждая позиция, много токенов, разные длины. Сначала наша модель, потом копии.
 """
 
-# %% key="causality-contract" role="folded"
+# %% key="causality-contract" role="library"
 from course_lib.contracts.causality import check_causality_contract
 
 # %% key="gallery-own"
@@ -3278,7 +3279,7 @@ r"""
 Первая строка в `sampling_scenario` — логиты $[3, 2, 1, 0]$, остальные — четыре стратегии для них, и каждая даёт распределение с суммой 1. Прежде чем взглянуть на рисунок: какие из четырёх оставляют последнему токену шанс?
 """
 
-# %% key="drawing-sampling" role="folded"
+# %% key="drawing-sampling" role="library"
 from course_lib.plots.sampling_bars import draw_sampling
 
 # %% lang="en" key="sampling-figure"
@@ -3354,7 +3355,7 @@ r"""
 В `view_sampling_dial` к тем же логитам подключены все три регулятора. Прежде чем их трогать: может ли температура сама убрать хоть один токен? А если top-p равен 0,9, что сделает более высокая температура с числом оставшихся токенов?
 """
 
-# %% key="sampling-view-code" role="folded"
+# %% key="sampling-view-code" role="library"
 from course_lib.views.sampling_dial import view_sampling_dial
 
 # %% lang="en" key="sampling-view-words" role="folded"
@@ -3560,7 +3561,7 @@ def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> li
     # ru: список вероятностей той же длины, что и logits; у убранных токенов ровно 0.0
     raise NotImplementedError
 
-# %% key="sampling-contract" role="folded"
+# %% key="sampling-contract" role="library"
 from course_lib.contracts.sampling import check_sampling_contract
 
 # %% key="ex-sampling-check" role="check" exercise="sampling"
@@ -3733,7 +3734,7 @@ r"""
 Каждый неверный ответ здесь — ошибка, которую кто-то однажды выпустил в мир, или заблуждение, которое к ней ведёт. Выбирайте, но прочтите пояснения и к остальным ответам: в них половина урока. Если кнопок нет, раскройте ответ щелчком или вызовите `answer`; второй ответ, например, — это `answer(progress, "softmax_axis", 2)`.
 """
 
-# %% key="quiz-code" role="folded"
+# %% key="quiz-code" role="library"
 from course_lib.practice.quiz import answer, ask
 
 # %% lang="en" key="quiz-softmax-axis" role="quiz"

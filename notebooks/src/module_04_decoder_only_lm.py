@@ -86,10 +86,10 @@ from course_lib.reference import reference_json, reference_sha256
 REFERENCE_JSON = reference_json("module_04")
 REFERENCE_SHA256 = reference_sha256("module_04")
 
-# %% key="reference-reader" role="folded"
+# %% key="reference-reader" role="library"
 from course_lib.reference import read_reference
 
-# %% key="expect-raises" role="folded"
+# %% key="expect-raises" role="library"
 from course_lib.report import ContractViolation, expect_raises
 
 # %% [markdown] lang="en" key="reference-ask"
@@ -136,7 +136,7 @@ r"""
 Уровней у упражнений три: *разминка* займёт несколько минут, *основное* — то, ради чего написан модуль, а упражнение *со звёздочкой* потребует собственной мысли. Подсказки открываются по одной, от намёка до почти готового ответа; перед каждой подумайте ещё немного.
 """
 
-# %% key="progress-record" role="folded"
+# %% key="progress-record" role="library"
 from course_lib.practice.progress import Progress
 
 # %% lang="en" key="progress"
@@ -187,7 +187,7 @@ $$p(x_1, \dots, x_n) = \prod_{i=1}^{n} p(x_i \mid x_1, \dots, x_{i-1}).$$
 Чтобы увидеть его в работе, нужны тексты, чьи вероятности известны. Вот маленькая грамматика, которая рассказывает сказки (она свёрнута: `tales` рассказывает, `grammar_log_likelihood` знает цену каждого слова); этот мир и предстоит выучить нашей модели.
 """
 
-# %% key="tales" role="folded"
+# %% key="tales" role="library"
 from course_lib.tales import grammar_log_likelihood, is_a_tale, tale_windows, tale_words, tales
 from course_lib.tokens import Vocabulary
 
@@ -278,7 +278,7 @@ r"""
 Четыреста слов с вероятностью одна десятая — и произведение равно *в точности нулю*: наименьшее положительное число типа double — около $5\cdot10^{-324}$. А сумма — ничем не примечательные $-921{,}034$. Поэтому дальше вероятность целого текста мы нигде не вычисляем и ни один логарифм не обрезаем для красоты.
 """
 
-# %% key="drawing-chain" role="folded"
+# %% key="drawing-chain" role="library"
 from course_lib.plots.chain import draw_chain
 from course_lib.plots.show import show_figure
 from course_lib.text import written_digits
@@ -365,7 +365,7 @@ def my_causal_attention(queries, keys, values, d_head):
     # ru: queries, keys, values: T списков по d_head чисел; возвращает T списков по d_head чисел
     raise NotImplementedError
 
-# %% key="causal-attention-contract" role="folded"
+# %% key="causal-attention-contract" role="library"
 from course_lib.contracts.causal_attention import check_causal_attention_contract
 
 # %% key="ex-attention-check" role="check" exercise="attention"
@@ -563,7 +563,7 @@ r"""
 Три имени одной суммы. Логарифмическое правдоподобие (`exact_log_likelihood`) складывает логарифмы вероятностей токенов $x_2 \dots x_n$, каждого — при всех предыдущих; первый токен дан, а не предсказан, поэтому сказки мы будем оценивать после `<end>`. Потери, `training_loss`, — среднее этих слагаемых с обратным знаком, или перекрёстная энтропия; перплексия, `perplexity`, — экспонента потерь.
 """
 
-# %% key="plain-log-probability" role="folded"
+# %% key="plain-log-probability" role="library"
 from course_lib.decoder_lm.plain import log_probability
 
 # %% key="plain-likelihood"
@@ -657,7 +657,7 @@ r"""
 Первым такой отказ выдаст `ModelShape`, где хранятся размеры модели.
 """
 
-# %% key="typed-errors" role="folded"
+# %% key="typed-errors" role="library"
 from course_lib.decoder_lm.errors import (
     CacheExhausted,
     CausalityViolation,
@@ -665,7 +665,7 @@ from course_lib.decoder_lm.errors import (
     ShapeMismatch,
 )
 
-# %% key="typed-shape" role="folded"
+# %% key="typed-shape" role="library"
 from course_lib.decoder_lm.shape import ModelShape
 
 # %% key="typed-shape-use"
@@ -723,16 +723,16 @@ r"""
 Правило — из модуля 3: температура, затем top-k, затем top-p по уцелевшим после перенормировки, при равенстве — меньший номер. Настройки здесь — неизменяемый объект `SamplingConfig`, который с бессмысленными значениями не создать; выбирает токен `sample_token`. Вторая напечатанная строка — то, что обещает эталон, первая — то, что дали пять тысяч жребиев, а судья — функция из самого модуля 3.
 """
 
-# %% key="choice-parts" role="folded"
+# %% key="choice-parts" role="library"
 from course_lib.decoder_lm.choice import SamplingConfig
 
-# %% key="choice-probs" role="folded"
+# %% key="choice-probs" role="library"
 from course_lib.decoder_lm.choice import sampling_probs
 
 # %% key="choice-draw"
 from course_lib.decoder_lm.choice import sample_token
 
-# %% key="choice-module-3" role="folded"
+# %% key="choice-module-3" role="library"
 from course_lib.sampling import token_distribution
 
 # %% key="choice-use"
@@ -759,7 +759,7 @@ r"""
 Настройки сэмплирования меняют то, что *сказано*, но не то, что модель *думает*. Поэтому `TokenScore` хранит логарифм вероятности при температуре 1 и без отсечения, каковы бы ни были настройки; `stable_log_softmax` получает его, не вычисляя самой вероятности. А значит, теми же числами можно оценить и чужой текст.
 """
 
-# %% key="score-parts" role="folded"
+# %% key="score-parts" role="library"
 from course_lib.decoder_lm.choice import TokenScore, stable_log_softmax
 
 # %% [markdown] lang="en" key="stats-ask"
@@ -776,7 +776,7 @@ r"""
 Чтение затравки (*предзаполнение*) и сочинение ответа (*пошаговое декодирование*) обходятся очень по-разному, поэтому `DecodeStats` считает их порознь: сколько токенов приходится на один проход по весам?
 """
 
-# %% key="stats-show" role="folded"
+# %% key="stats-show" role="library"
 from course_lib.decoder_lm.stats import DecodeStats
 
 # %% key="stats-use"
@@ -814,10 +814,10 @@ r"""
 # %% key="typed-cache"
 from course_lib.decoder_lm.typed_cache import KeyValueCache
 
-# %% key="typed-forward" role="folded"
+# %% key="typed-forward" role="library"
 from course_lib.decoder_lm.typed_model import attend_with_past
 
-# %% key="typed-model" role="folded"
+# %% key="typed-model" role="library"
 from course_lib.decoder_lm.shape import as_arrays, as_lists
 
 # %% key="typed-pass"
@@ -964,7 +964,7 @@ r"""
 Причинность можно проверять по весам внимания, о которых модель *сообщает*, — так делает `assert_causal`. Но то, о чём модель сообщает, и то, что она выдаёт, — разные вещи: `assert_causal_by_perturbation` меняет поздние токены и следит за логитами до них. Вот модель, которая предъявит безупречный нижний треугольник и всё равно жульничает.
 """
 
-# %% key="assert-causal" role="folded"
+# %% key="assert-causal" role="library"
 from course_lib.decoder_lm.causal_guard import assert_causal
 
 # %% key="assert-causal-2"
@@ -1004,13 +1004,13 @@ r"""
 Модель из эталона слишком мала, чтобы говорить. Обучим ту, что сможет, — примерно за десять секунд. Градиенты — дело PyTorch, поэтому вот та же модель ещё раз, *двойник* из собственных слоёв PyTorch (`TwinAttention` внутри `TwinBlock`, а тот внутри `TorchTwin`): независимый свидетель, у которого с остальными вариантами нет ни строки общей арифметики.
 """
 
-# %% key="twin-attention" role="folded"
+# %% key="twin-attention" role="library"
 from course_lib.decoder_lm.twin import TwinAttention
 
 # %% key="twin-block"
 from course_lib.decoder_lm.twin import TwinBlock
 
-# %% key="twin" role="folded"
+# %% key="twin" role="library"
 from course_lib.decoder_lm.twin import TorchTwin
 
 # %% [markdown] lang="en" key="windows-ask"
@@ -1023,7 +1023,7 @@ r"""
 `fit` — цикл обучения из модуля 3; он получает окна `tale_windows`, и каждое начинается там же, где сказка, — после `<end>`. `mean_nll` измеряет потери на новых окнах. Грамматика знает, ниже каких потерь на новых сказках в среднем не опустится никакая модель: это среднее удивление самой грамматики. Поэтому спросим не о том, малы ли потери, а о том, насколько близко они подошли к этой нижней границе.
 """
 
-# %% key="training-parts" role="folded"
+# %% key="training-parts" role="library"
 from course_lib.decoder_lm.shape import random_parameters
 from course_lib.tiny_lm import evaluating, greedy_continuation
 from course_lib.training import fit, mean_nll
@@ -1228,7 +1228,7 @@ r"""
 У причинной модели оба числа совпадают (ячейка это проверяет) — потому параллельное обучение и законно. У модели с утечкой они разные, и то, что видно на кривой обучения, хорошо как никогда. Потерянная маска — ошибка катастрофическая и тихая; её выдаёт нижняя граница, известная заранее, а ещё — контракт причинности.
 """
 
-# %% key="causality-contract" role="folded"
+# %% key="causality-contract" role="library"
 from course_lib.contracts.causality import check_causality_contract
 
 # %% key="lost-mask-contract"
@@ -1264,7 +1264,7 @@ print(f"{surprisals[0][place]=:.2f} {surprisals[1][place]=:.2f}")
 assert surprisals[1][place] > surprisals[0][place] + 3
 assert int(np.argmax(surprisals[1])) == place
 
-# %% key="drawing-surprisal" role="folded"
+# %% key="drawing-surprisal" role="library"
 from course_lib.plots.next_token import draw_next_token
 from course_lib.plots.surprisal import draw_surprisal
 
@@ -1320,7 +1320,7 @@ r"""
 А теперь удивите модель сами — с помощью `view_surprisal_box` (функция свёрнута). Модель знает 67 слов — те, что бывают в сказках. Какая самая малая перемена в сказке её потрясёт, а какой она и не заметит?
 """
 
-# %% key="surprise-view-parts" role="folded"
+# %% key="surprise-view-parts" role="library"
 from course_lib.tokens import unknown_words
 from course_lib.views.surprisal_box import view_surprisal_box
 
@@ -1487,7 +1487,7 @@ r"""
 Верен ли кэш, решают три шага, и у каждого свой метод: `positions`, `allowed`, `remember`. Но сначала сама модель, `SimpleModel`, с её вниманием, `attend_heads`.
 """
 
-# %% key="simple-parts" role="folded"
+# %% key="simple-parts" role="library"
 from course_lib.decoder_lm.simple import norm_rows, part_heads, tanh_gelu
 
 # %% key="simple-attend"
@@ -1536,7 +1536,7 @@ r"""
 Треугольник стоит *в правом нижнем углу*. У единственного нового токена в строке одни единицы: он читает всё сохранённое и себя, поэтому при пошаговом декодировании маска не нужна. Это не исключение из причинности, а её следствие: будущего в кэше *ещё нет*.
 """
 
-# %% key="cache-contract" role="folded"
+# %% key="cache-contract" role="library"
 from course_lib.contracts.cache import check_cache_contract
 
 # %% key="simple-contract"
@@ -1602,7 +1602,7 @@ r"""
 Посмотрите, как растёт кэш. Из этих девяти слов четыре — затравка, пять написаны моделью. Что вычислит шаг 1, а что только прочитает? Ключи и значения шаг за шагом показывает `view_cache_steps` (функция свёрнута).
 """
 
-# %% key="cache-view-parts" role="folded"
+# %% key="cache-view-parts" role="library"
 from course_lib.views.cache_steps import view_cache_steps
 
 # %% lang="en" key="cache-view"
@@ -1849,7 +1849,7 @@ my_prediction = {
     "one_token_reads_the_buffer": None,
 }
 
-# %% key="everyday" role="folded"
+# %% key="everyday" role="library"
 from course_lib.cache_bugs import CACHE_BUGS, everyday_tests
 from course_lib.mistakes.gallery import check_predictions
 
@@ -2121,10 +2121,10 @@ r"""
 Запрос, ключ и значение — это три произведения с одним и тем же вектором; если поставить матрицы рядом, произведение одно: один запуск вместо трёх. (Так упакованы веса и в декодировщике ниже, а смещение — ещё одна строка матрицы.) Стоит ли такой приём лишней строки кода? Измерим с помощью `alternate`: кандидаты работают по очереди, а важно только отношение времён (сами времена — в секундах).
 """
 
-# %% key="measured" role="folded"
+# %% key="measured" role="library"
 from course_lib.machine import Measured, describe_machine
 
-# %% key="measuring" role="folded"
+# %% key="measuring" role="library"
 from course_lib.machine import alternate
 
 # %% key="tricks-setup"
@@ -2240,7 +2240,7 @@ r"""
 Всё это вместе — `FastDecoder`; сама модель, её `prefill`, сэмплер и цикл по пакету свёрнуты.
 """
 
-# %% key="fast-rest" role="folded"
+# %% key="fast-rest" role="library"
 from course_lib.decoder_lm.batched import batched_sample
 from course_lib.decoder_lm.fast import generate_batch
 from course_lib.decoder_lm.fast_model import FastModel, prefill
@@ -2287,7 +2287,7 @@ for prompt, tokens, reason in zip(prompts, together.tokens, together.reasons, st
     list(alone)
     assert (alone.tokens[0], alone.reasons[0]) == (tokens, reason)
 
-# %% key="batching-contract" role="folded"
+# %% key="batching-contract" role="library"
 from course_lib.contracts.batching import check_batching_contract
 
 # %% key="fast-contracts"
@@ -2328,7 +2328,7 @@ def my_sample(logits, temperature, top_k, top_p, rng):
     # ru: возвращает B номеров; сортируйте строку один раз: логит по убыванию, номер по возрастанию
     raise NotImplementedError
 
-# %% key="sampler-contract" role="folded"
+# %% key="sampler-contract" role="library"
 from course_lib.contracts.sampler import check_sampler_contract
 
 # %% key="ex-nucleus-check" role="check" exercise="nucleus"
@@ -2546,13 +2546,13 @@ r"""
 Произведение матриц $m \times k$ и $k \times n$ — это $mkn$ умножений и столько же сложений: $2mkn$ операций с плавающей точкой (*FLOP*). Рядом с ними всё остальное в модели мало. Поэтому стоимость прохода можно записать формулой, `forward_flops`, а лучше — *посчитать*: прогнать модель из раздела 2 на числах, которые ведут счёт.
 """
 
-# %% key="flops-terms" role="folded"
+# %% key="flops-terms" role="library"
 from course_lib.flops import FlopCount
 
 # %% key="flops-formula"
 from course_lib.flops import forward_flops
 
-# %% key="flops-generation" role="folded"
+# %% key="flops-generation" role="library"
 from course_lib.flops import generation_flops
 
 # %% [markdown] lang="en" key="flops-read"
@@ -2565,7 +2565,7 @@ r"""
 Итак, формул две: `forward_flops` — для одного прохода и `generation_flops` — для генерации, которая из проходов состоит. Свёрнутые счётчики, `counted_lists` и `counted_arrays`, — это числа, которые подсчитывают произведения со своим участием; код, через который они проходят, не изменён.
 """
 
-# %% key="flops-counters" role="folded"
+# %% key="flops-counters" role="library"
 from course_lib.flops import ProductTally, counted_arrays, counted_lists
 
 # %% key="flops-counted"
@@ -2633,7 +2633,8 @@ r"""
 Читать наклоны помогают две свёрнутые функции: `fit_slope` проводит прямую по всем точкам, `local_slopes` берёт наклон между соседними.
 """
 
-# %% key="growth-parts" role="folded"
+# %% key="growth-parts" role="library"
+from course_lib.decoder_lm.simple import greedy_tokens, greedy_tokens_anew
 from course_lib.growth import Slope, fit_slope, local_slopes
 from course_lib.plots.growth import draw_growth
 
@@ -2786,10 +2787,10 @@ r"""
 Компьютер описывают два числа: сколько байтов в секунду он читает (*пропускная способность памяти*) и сколько операций в секунду выполняет; второе, делённое на первое, — точка равновесия. Работу описывает одно — *арифметическая интенсивность*, число операций на прочитанный байт. Ниже равновесия ограничивает память, выше — вычисления; это *модель «крыши»* (roofline). Сначала `arithmetic_intensity` — формула, в которой кэша нет.
 """
 
-# %% key="intensity" role="folded"
+# %% key="intensity" role="library"
 from course_lib.decoder_lm.fast import arithmetic_intensity
 
-# %% key="roofline-parts" role="folded"
+# %% key="roofline-parts" role="library"
 from course_lib.flops import PassBytes, decode_step_flops, pass_bytes
 from course_lib.machine import gemm_rate, read_bandwidth
 from course_lib.plots.roofline import draw_roofline
@@ -2911,7 +2912,7 @@ r"""
 Пройдите по крыше сами: в `view_roofline_batch` (функция свёрнута) можно выбрать пакет и число токенов в кэше у каждого текста. Где увеличивать пакет уже нет смысла для коротких текстов, а где — для длинных?
 """
 
-# %% key="roofline-view-parts" role="folded"
+# %% key="roofline-view-parts" role="library"
 from course_lib.views.roofline_batch import view_roofline_batch
 
 # %% lang="en" key="roofline-view"
@@ -3076,7 +3077,7 @@ r"""
 Пакет удешевляет веса, но удорожает кэш. Возьмём настоящие модели при двух байтах на число: при скольких токенах, считая по всем текстам пакета, кэш становится таким же большим, как сама модель?
 """
 
-# %% key="cache-size-parts" role="folded"
+# %% key="cache-size-parts" role="library"
 from course_lib.flops import cache_break_even
 from course_lib.plots.cache_growth import draw_cache_growth
 
@@ -3181,7 +3182,7 @@ def my_balance_batch(bandwidth, peak, weight_bytes, row_flops, row_cache_bytes):
     # ru: row_flops, row_cache_bytes — у одного текста за один шаг
     raise NotImplementedError
 
-# %% key="examples-check" role="folded"
+# %% key="examples-check" role="library"
 from course_lib.mistakes.examples import check_examples
 
 # %% lang="en" key="ex-balance-check" role="check" exercise="balance"
@@ -3327,11 +3328,11 @@ r"""
 Читать труднее, ведь файл может оказаться каким угодно: оборванным на середине, от модели других размеров, в шестнадцати битах, вредоносным. `load_gpt2` проверяет всё это, прежде чем отдать хоть одно число, а затем *отображает* файл в память: массивы — его представления, а не копии. Свою копию, уложенную в порядке чтения, делает потом быстрый декодировщик.
 """
 
-# %% key="load-file" role="folded"
+# %% key="load-file" role="library"
 from course_lib.decoder_lm.safetensors_file import SafetensorsFile
 from course_lib.decoder_lm.weights import load_gpt2_shape
 
-# %% key="load-gpt2" role="folded"
+# %% key="load-gpt2" role="library"
 from course_lib.decoder_lm.weights import load_gpt2
 
 # %% key="load-use"
@@ -3439,7 +3440,7 @@ r"""
 Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер, генерацию и кэш этого модуля. (Контракт генерации приносит свою модель; `ScriptedDecoder` подставляет её под цикл декодировщика с типами.) Подставьте собственные функции и запустите ячейку снова.
 """
 
-# %% key="recap-parts" role="folded"
+# %% key="recap-parts" role="library"
 from course_lib.contracts.generation import check_generation_contract
 from course_lib.contracts.log_likelihood import check_log_likelihood_contract
 
@@ -3557,7 +3558,7 @@ r"""
 Ни баллов, ни секундомера. Объяснён каждый ответ, и неверный тоже: за каждым стоит то, во что кто-то верил, пока программа тихо ошибалась. Всё, что сказано в пояснениях, проверено кодом — выше или в ячейке после последнего вопроса.
 """
 
-# %% key="quiz-ask-parts" role="folded"
+# %% key="quiz-ask-parts" role="library"
 from course_lib.practice.quiz import answer, ask
 
 # %% lang="en" key="quiz-clamp" role="quiz"
