@@ -21,12 +21,13 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Open in Colab",
         "machinery": "Machinery",
         "imports": "Imports",
-        "library": "The course's library, course_lib: what serves this lesson and is not taught in it",
-        "library_about": "# Each line at the bottom is a file, packed, so that this notebook runs alone and offline.\n"
-        "# To read what a name stands for, run a cell with the name and two question marks: expect_raises??",
-        "library_changed": "the library in this cell was changed: its digest should begin with {wanted} "
-        "and begins with {came}. Take the notebook anew, or only this cell of it.",
-        "library_other": "There is another course_lib, in {place}: this notebook uses its own.",
+        "library": "The course's library: what serves this lesson and is not taught in it",
+        "library_about": "# Each line at the bottom is one file of it, packed: the notebook runs"
+        " alone and offline.\n# To read what a name stands for, put two question marks after it:"
+        " read_reference??",
+        "library_changed": "this cell was changed: its digest should be {wanted}... and is"
+        " {came}...; take it anew",
+        "library_other": "There is another course_lib, in {place}; this notebook uses its own.",
         "reference": "Reference numbers",
         "more": "and {count} more",
         "hint": "Hint {number} of {count}",
@@ -63,12 +64,13 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Открыть в Colab",
         "machinery": "Служебный код",
         "imports": "Импорты",
-        "library": "Библиотека курса, course_lib: то, что служит этому занятию, но не изучается на нём",
-        "library_about": "# Каждая строка внизу — один файл в сжатом виде: блокноту не нужны ни другие файлы, ни сеть.\n"
-        "# Чтобы прочесть код имени, выполните ячейку с этим именем и двумя вопросами: expect_raises??",
-        "library_changed": "библиотека в этой ячейке изменена: её дайджест должен начинаться с {wanted}, "
-        "а начинается с {came}. Возьмите блокнот или хотя бы эту ячейку заново.",
-        "library_other": "Есть и другая course_lib, в {place}: этот блокнот пользуется своей.",
+        "library": "Библиотека курса: то, что служит этому модулю, но не изучается в нём",
+        "library_about": "# Каждая строка внизу — один её файл в сжатом виде: блокноту не нужны"
+        " ни соседи, ни сеть.\n# Чтобы увидеть код, поставьте после имени два вопросительных знака:"
+        " read_reference??",
+        "library_changed": "ячейка изменена: её дайджест — {came}..., а должен быть {wanted}...;"
+        " возьмите её заново",
+        "library_other": "Есть и другая course_lib, в {place}; у этого блокнота своя.",
         "reference": "Эталонные числа",
         "more": "и ещё {count}",
         "hint": "Подсказка {number} из {count}",

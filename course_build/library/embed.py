@@ -159,7 +159,9 @@ def _requested(cell: Cell, request: Request, library: Library, embedding: Embedd
         raise refuse("twice", message, "remove it here")
     needed = embedding.imports.get(Import(definition.module, name))
     if cell.role is None and needed is not None:
-        message = f'{name} is already imported: {needed.by.name} of cell "{needed.cell.key}" needs it'
+        message = (
+            f'{name} is imported already: {needed.by.name} (cell "{needed.cell.key}") needs it'
+        )
         mend = f'move this import up, above cell "{needed.cell.key}" (line {needed.cell.line})'
         raise refuse("embed-too-late", message, mend)
     return definition

@@ -50,7 +50,7 @@ def imports_in(node: ast.Import | ast.ImportFrom) -> list[Import]:
 
 
 def lazy_links(tree: ast.Module) -> dict[str, str]:
-    """What a package gives only when asked, by a table {name: module} that its __getattr__ reads."""
+    """What a package gives when asked: the table {name: module} that its __getattr__ reads."""
     if not any(getattr(node, "name", "") == "__getattr__" for node in tree.body):
         return {}
     tables = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]

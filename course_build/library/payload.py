@@ -8,13 +8,14 @@ import base64
 import functools
 import hashlib
 import re
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_build.base.places import PACKAGE
+from course_build.library.deflate import deflate
 from course_build.library.imports import lazy_links
+from course_build.library.reading import parse_library
 
 FOLDER = Path(__file__).parent
 UNPACK = FOLDER / "unpack.py"
@@ -59,12 +60,12 @@ def needed_files(library: Mapping[str, bytes], modules: Iterable[str]) -> set[st
         path = path_of(library, module)
         if name:
             submodule = f"{module}.{name}"
-            lazy = _lazy(library[path]).get(name) if path else None
+            lazy = _lazy(path, library[path]).get(name) if path else None
             waiting += [(other, "") for other in (lazy, submodule) if other]
         if path is None or path in found:
             continue
         found.add(path)
-        waiting += _imports(library[path])
+        waiting += _imports(path, library[path])
         waiting.append((module.rpartition(".")[0], ""))  # importing it imports its package first
     return found
 
@@ -76,16 +77,16 @@ def path_of(library: Collection[str], module: str) -> str | None:
 
 
 @functools.cache
-def _imports(content: bytes) -> tuple[tuple[str, str], ...]:
+def _imports(path: str, content: bytes) -> tuple[tuple[str, str], ...]:
     """All that a file imports from the library as (module, name), inside functions too."""
-    tree = ast.parse(content)
+    tree = parse_library(path, content)
     nodes = ast.walk(tree) if INNER_IMPORT.search(content) else tree.body
     return tuple(found for node in nodes for found in _imported(node))
 
 
 @functools.cache
-def _lazy(content: bytes) -> dict[str, str]:
-    return lazy_links(ast.parse(content))
+def _lazy(path: str, content: bytes) -> dict[str, str]:
+    return lazy_links(parse_library(path, content))
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -98,9 +99,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
 @functools.cache
 def packed(content: bytes, *, shared: bool = True) -> str:
     """A file as the cell holds it."""
-    against = common() if shared else b""
-    encoder = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, against)
-    return base64.b85encode(encoder.compress(content) + encoder.flush()).decode()
+    return base64.b85encode(deflate(content, common() if shared else b"")).decode()
 
 
 @functools.cache

@@ -30,14 +30,19 @@ def read_library_module(name: str, path: str, data: bytes) -> LibraryModule:
         raise CourseError(quoted) from error
 
 
-def _read(name: str, path: str, text: str) -> LibraryModule:
+def parse_library(path: str, text: str | bytes) -> ast.Module:
+    """Parse a library file, or say where it is no Python."""
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except SyntaxError as error:
         finding = Finding(
             path, error.lineno or 1, None, "library-syntax", f"{error.msg}", "correct the Python"
         )
         raise CourseError([finding]) from error
+
+
+def _read(name: str, path: str, text: str) -> LibraryModule:
+    tree = parse_library(path, text)
     reader = _Reader(name, path, text.split("\n"))
     for node in tree.body:
         reader.read(node)

@@ -8,7 +8,7 @@ from pyflakes import checker, messages
 from course_build.base.findings import Finding
 from course_build.base.places import PACKAGE
 from course_build.notebook.compose import NotebookCell
-from course_build.source.code import parse_code, without_commands
+from course_build.source.code import without_commands
 from course_build.text.prose import count_words
 
 MOST_CODE_LINES = 40
@@ -31,9 +31,7 @@ def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
     sources = [without_commands(cell.source) for cell in cells if cell.kind == "code"]
     tree = ast.parse("\n".join(sources))
     free = {  # lines of the cells that may import from the library
-        number
-        for number, (cell, _) in enumerate(written, 1)
-        if cell.origin.role in IMPORTING
+        number for number, (cell, _) in enumerate(written, 1) if cell.origin.role in IMPORTING
     }
     leftovers = [fault for fault in _leftover_imports(tree) if fault[0] not in free]
     findings = []

@@ -1,6 +1,10 @@
 """The course itself: what its notebooks hold of the library is the library, byte for byte."""
 
+import ast
+import base64
 import json
+import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from course_build.base.files import read_files
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.building.course import build_course
+from course_build.library.payload import digest
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID_OTHERWISE = {"batching"}  # terms that some language does without
@@ -20,19 +25,27 @@ def course():
     return build_course(files, settings, list(files.sources), settings.languages)
 
 
-def test_the_machinery_is_the_librarys_text(course):
-    library = [data.decode() for data in read_files(ROOT).library.values()]
-    compared = 0
+def test_what_is_shown_is_the_librarys_text_and_what_is_packed_is_its_files(course):
+    library = read_files(ROOT).library
+    texts = [data.decode() for data in library.values()]
     for path, data in course.notebooks.items():
-        language = path.split("/")[1]
-        for cell in json.loads(data)["cells"]:
-            if cell["id"].endswith("-machinery"):
-                _, body = "".join(cell["source"]).split("\n", 1)
-                body = body.replace(f'"{language}"  # localized', '"en"  # localized')
-                for definition in body.split("\n\n\n"):
-                    assert any(f"\n{definition}\n" in text for text in library), definition
-                    compared += 1
-    assert compared > 0
+        cells = {cell["id"]: "".join(cell["source"]) for cell in json.loads(data)["cells"]}
+        source = (ROOT / f"notebooks/src/{Path(path).stem}.py").read_text(encoding="utf-8")
+        shown = re.findall(r'# %% key="([a-z0-9-]+)"\nfrom course_lib', source)
+        assert shown
+        for key in shown:
+            for definition in cells[key].split("\n\n\n"):
+                assert any(f"\n{definition}\n" in text for text in texts), definition
+        call = ast.parse(cells["course-lib"]).body[-1].value
+        language, sha256, *_, common, files = (ast.literal_eval(part) for part in call.args)
+        shared = zlib.decompressobj(-15).decompress(base64.b85decode(common))
+        contents = {
+            name: zlib.decompressobj(-15, zdict=shared).decompress(base64.b85decode(line))
+            for name, line in files.items()
+        }
+        assert contents == {name: library[f"course_lib/{name}"] for name in contents}
+        assert (language, sha256) == (path.split("/")[1], digest(contents))
+        assert len(contents) > 100
 
 
 def test_a_term_that_one_language_uses_is_used_in_the_others():

@@ -1,8 +1,8 @@
-"""An import of the library becomes its source, byte for byte, with what it needs before it."""
+"""An import of the library becomes its source, byte for byte; what that needs is imported."""
 
 import pytest
 
-from .conftest import FOLDED, FRAME_LINES, LIBRARY, SOURCE, code, code_twins, prose, said
+from .conftest import FOLDED, FRAME_LINES, SOURCE, code, code_twins, prose, said
 
 AFTER = FRAME_LINES + 1
 GAP = "\n\n\n"
@@ -16,7 +16,12 @@ def library(repo, **modules):
 
 def ids(repo, language="en"):
     """The cells after the frame."""
-    return [cell["id"] for cell in repo.notebook(language)["cells"]][4:]
+    keys = [cell["id"] for cell in repo.notebook(language)["cells"]]
+    return keys[keys.index("begin") + 1 :]
+
+
+def every_id(repo):
+    return [cell["id"] for cell in repo.notebook()["cells"]]
 
 
 def bare(text):
@@ -48,27 +53,37 @@ def test_definitions_come_in_the_order_in_which_they_are_imported(repo):
     assert repo.text("e") == GAP.join(["C = 3", "B = 2", "A = 1"])
 
 
-def test_what_a_definition_needs_goes_into_a_folded_cell_just_before(repo):
+def test_what_a_definition_needs_is_imported_from_the_library_packed_above(repo):
     repo.build(prose("p"), code("e", "from course_lib.scaling import scale"))
-    assert ids(repo) == ["p", "e-machinery", "e"]
-    machinery = repo.cell("e-machinery")
-    assert machinery["metadata"] == FOLDED
-    assert repo.text("e-machinery").startswith("#@title Machinery: check_positive\ndef check_pos")
-    assert repo.text("e-machinery", "ru").startswith("#@title Служебный код: check_positive\n")
+    assert every_id(repo)[:3] == ["title", "course-lib", "imports"]
+    assert ids(repo) == ["p", "e"]
+    assert repo.cell("course-lib")["metadata"] == FOLDED
+    assert repo.text("course-lib").startswith("#@title The course's library: what serves")
+    assert repo.text("course-lib", "ru").startswith("#@title Библиотека курса: ")
+    imports = "import sys\n\nfrom course_lib.door import check_positive"
+    assert bare(repo.text("imports")) == imports
     assert repo.cell("e")["metadata"] == {}
     assert repo.text("e").startswith("def scale(value")
-    assert bare(repo.text("e-machinery")) in LIBRARY["course_lib/door.py"]
 
 
-def test_a_definition_that_needs_nothing_gets_no_machinery(repo):
+def test_a_definition_that_needs_nothing_of_the_library_brings_nothing_along(repo):
     repo.build(code("e", "from course_lib.door import check_positive"))
-    assert ids(repo) == ["e"]
+    assert "course-lib" not in every_id(repo)
+    assert bare(repo.text("imports")) == "import sys"
+
+
+def test_a_library_cell_keeps_its_import_in_the_open(repo):
+    text = "# en: a check\n# ru: проверка\nfrom course_lib.scaling import (\n    scale,\n)"
+    repo.build(code("e", text, ' role="library" tags=["mine"]'), code("c", "scale(1, 1)"))
+    assert repo.text("e") == text.replace("en: ", "").replace("# ru: проверка\n", "")
+    assert repo.cell("e")["metadata"] == {"tags": ["mine"]}
+    assert bare(repo.text("imports")) == "import sys"
 
 
 def test_only_what_is_needed_comes_along_with_its_imports(repo):
     repo.build(code("e", "from course_lib.scaling import scale"))
-    assert "half_turn" not in str(repo.notebook())
-    assert bare(repo.text("imports")) == "import sys"
+    imports = "import sys\n\nfrom course_lib.door import check_positive"
+    assert bare(repo.text("imports")) == imports
     repo.build(code("e", "from course_lib.door import half_turn"))
     assert bare(repo.text("imports")) == "import math\nimport sys"
 
@@ -87,18 +102,6 @@ def test_all_imports_that_bind_a_needed_name_come_along(repo):
     assert bare(repo.text("imports")) == "import sys\nimport xml\nimport xml.dom"
 
 
-def test_dependencies_come_first_then_by_module_and_line(repo):
-    library(
-        repo,
-        b="def b_late():\n    return z_early()\n\n\ndef z_early():\n    return 1\n",
-        a="from course_lib.b import b_late\n\n\ndef y():\n    return b_late()\n\n\n"
-        "def x():\n    return 1\n",
-        top="from course_lib.a import x, y\n\n\ndef top():\n    return x() + y()\n",
-    )
-    repo.build(code("e", "from course_lib.top import top"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: x, z_early, b_late, y\n")
-
-
 def test_what_an_earlier_cell_shows_or_holds_does_not_come_again(repo):
     library(repo, a="from course_lib.scaling import scale\n\n\ndef f():\n    return scale(1, 1)\n"
             "\n\ndef g():\n    return f()\n")  # fmt: skip
@@ -107,13 +110,13 @@ def test_what_an_earlier_cell_shows_or_holds_does_not_come_again(repo):
         code("two", "from course_lib.a import f"), prose("q"),
         code("three", "from course_lib.a import g"),
     )  # fmt: skip
-    assert ids(repo) == ["one-machinery", "one", "p", "two", "q", "three"]
+    assert bare(repo.text("imports")) == "import sys\n\nfrom course_lib.door import check_positive"
 
 
-def test_what_is_shown_in_the_same_cell_is_no_machinery(repo):
+def test_what_is_shown_in_the_same_cell_is_not_imported(repo):
     library(repo, a="def f():\n    return g()\n\n\ndef g():\n    return 1\n")
     repo.build(code("e", "from course_lib.a import f, g"))
-    assert ids(repo) == ["e"]
+    assert "course-lib" not in every_id(repo)
     assert repo.text("e").index("def f") < repo.text("e").index("def g")
 
 
@@ -126,7 +129,7 @@ def test_a_class_comes_whole_with_its_decorators_and_what_its_body_needs(repo):
     )
     library(repo, a=text)
     repo.build(code("e", "from course_lib.a import Config"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: Base, helper, SIZE\n")
+    assert repo.text("imports").endswith("from course_lib.a import Base, SIZE, helper")
     assert repo.text("e").startswith("@dataclass(frozen=True)\nclass Config(Base):")
     assert "from dataclasses import dataclass" in bare(repo.text("imports"))
 
@@ -135,93 +138,7 @@ def test_functions_that_need_each_other_when_called_are_fine(repo):
     library(repo, a="def top():\n    return odd(4)\n\n\ndef odd(n):\n    return n and even(n - 1)\n"
             "\n\ndef even(n):\n    return n == 0 or odd(n - 1)\n")  # fmt: skip
     repo.build(code("e", "from course_lib.a import top"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even\n")
-
-
-def test_a_class_and_its_helper_stand_in_an_order_that_runs(repo):
-    library(repo, a="def top():\n    return show(C())\n\n\ndef show(c: C):\n    return c\n\n\n"
-            "class C:\n    def __repr__(self):\n        return show(self)\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import top"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: C, show\n")
-
-
-def test_what_hangs_on_a_circle_comes_after_all_of_it(repo):
-    library(repo, a="def top():\n    return first()\n\n\ndef first():\n    return odd()\n\n\n"
-            "def odd():\n    return even()\n\n\ndef even():\n    return odd()\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import top"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even, first\n")
-
-
-def test_a_circle_comes_after_what_it_needs_itself(repo):
-    library(repo, a="def top():\n    return odd()\n\n\ndef odd():\n    return even()\n\n\n"
-            "def even():\n    return odd() + leaf()\n\n\ndef leaf():\n    return 1\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import top"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: leaf, odd, even\n")
-
-
-def test_a_value_computed_with_a_circle_comes_after_all_of_it(repo):
-    library(repo, a="TOP = odd(3)\n\n\ndef odd(n):\n    return n and even(n - 1)\n\n\n"
-            "def even(n):\n    return n == 0 or odd(n - 1)\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import TOP"))
-    assert repo.text("e-machinery").startswith("#@title Machinery: odd, even\n")
-
-
-def test_values_that_need_each_other_are_refused(repo):
-    library(repo, a="TABLE = {'f': f()}\n\n\ndef f():\n    return len(TABLE)\n")
-    err = repo.refuse(code("e", "from course_lib.a import TABLE"))
-    assert said("course_lib/a.py", 1, "e", "circle", "TABLE, f").search(err)
-
-
-def test_classes_that_need_each_other_at_once_are_refused(repo):
-    library(repo, a="class A:\n    x = B\n\n\nclass B:\n    x = A\n")
-    err = repo.refuse(code("e", "from course_lib.a import A"))
-    assert said("course_lib/a.py", 1, "e", "circle", "A, B").search(err)
-
-
-def test_a_folded_embed_cell_holds_everything_in_one_order_that_runs(repo):
-    library(repo, a="class Report:\n    def __str__(self):\n        return table(self)\n\n\n"
-            "def table(report: Report):\n    return 1\n\n\ndef unneeded():\n    pass\n\n\n"
-            "def zero():\n    return 0\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import zero, Report", ' role="folded"'))
-    assert ids(repo) == ["e"]
-    assert repo.cell("e")["metadata"] == FOLDED
-    title, body = repo.text("e").split("\n", 1)
-    assert title == "#@title Machinery: zero, Report, table"
-    assert [part.split("(")[0].split(":")[0] for part in body.split(GAP)] == [
-        "def zero",
-        "class Report",
-        "def table",
-    ]
-
-
-@pytest.mark.parametrize("more", ["", ' role="folded"'])
-def test_a_title_names_what_is_public_first_then_what_is_private_then_values(repo, more):
-    library(repo, a="TABLE = 1\n\n\ndef _inner():\n    return TABLE\n\n\n"
-            "class Report:\n    x = 1\n\n\ndef show():\n    return Report, _inner()\n\n\n"
-            "def top():\n    return show()\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import top", more))
-    title = repo.text("e" if more else "e-machinery").split("\n")[0]
-    public = "top, Report, show" if more else "Report, show"
-    assert title == f"#@title Machinery: {public}, _inner, TABLE"
-
-
-def test_the_localized_constant_speaks_the_notebooks_language(repo):
-    library(repo, text='LANGUAGE = "en"  # localized\n\n\ndef say(texts):\n'
-            "    return texts[LANGUAGE]\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.text import say"))
-    assert bare(repo.text("e-machinery", "en")) == 'LANGUAGE = "en"  # localized'
-    assert bare(repo.text("e-machinery", "ru")) == 'LANGUAGE = "ru"  # localized'
-
-
-def test_a_long_title_names_some_and_counts_the_rest(repo):
-    names = [f"a_long_name_{number:02d}" for number in range(20)]
-    text = "\n\n\n".join(f"def {name}():\n    return 1" for name in names)
-    library(repo, a=f"{text}\n\n\ndef top():\n    return ({', '.join(names)})\n")
-    repo.build(code("e", "from course_lib.a import top"))
-    title = repo.text("e-machinery").split("\n")[0]
-    assert title == f"#@title Machinery: {', '.join(names[:3])} and 17 more"
-    title = repo.text("e-machinery", "ru").split("\n")[0]
-    assert title == f"#@title Служебный код: {', '.join(names[:3])} и ещё 17"
+    assert repo.text("imports").endswith("from course_lib.a import odd")
 
 
 # What an embed cell may not be
@@ -256,18 +173,23 @@ def test_an_embed_cell_holds_plain_imports_of_the_library_only(repo, text, line,
 def test_an_embed_cell_is_shared_and_has_no_other_role(repo):
     err = repo.refuse(code_twins("e", EMBED, EMBED))
     assert said(SOURCE, AFTER + 1, "e", "embed-role", "lang='en'").search(err)
-    err = repo.refuse(code("e", EMBED, ' role="check" exercise="x"'))
-    assert "exercise" in err
+    err = repo.refuse(code("e", EMBED, ' role="folded"'))
+    assert said(SOURCE, AFTER + 1, "e", "embed-role", "role='folded'").search(err)
+    assert 'role="library"' in err
 
 
 def test_showing_a_definition_twice_is_refused(repo):
     err = repo.refuse(code("one", EMBED), code("two", EMBED))
-    assert said(SOURCE, AFTER + 4, "two", "twice", 'already embedded by cell "one"').search(err)
+    assert said(SOURCE, AFTER + 4, "two", "twice", 'already shown by cell "one"').search(err)
+    err = repo.refuse(code("one", EMBED), code("two", EMBED, ' role="library"'))
+    assert said(SOURCE, AFTER + 4, "two", "twice", 'already shown by cell "one"').search(err)
+    err = repo.refuse(code("one", EMBED, ' role="library"'), code("two", EMBED))
+    assert said(SOURCE, AFTER + 4, "two", "twice", 'already imported by cell "one"').search(err)
 
 
-def test_showing_what_a_machinery_cell_holds_is_refused_with_where_to_move_it(repo):
+def test_showing_what_is_imported_for_a_cell_above_is_refused_with_where_to_move_it(repo):
     err = repo.refuse(code("one", "from course_lib.scaling import scale"), code("two", EMBED))
-    assert said(SOURCE, AFTER + 4, "two", "embed-too-late", 'machinery of cell "one"').search(err)
+    assert said(SOURCE, AFTER + 4, "two", "embed-too-late", r'scale \(cell "one"\)').search(err)
     assert f'move this import up, above cell "one" (line {AFTER})' in err
     repo.build(code("two", EMBED), code("one", "from course_lib.scaling import scale"))
 
@@ -281,10 +203,7 @@ def test_a_name_of_two_library_modules_is_refused(repo):
     err = repo.refuse(
         code("one", "from course_lib.a import f"), code("two", "from course_lib.b import g")
     )
-    assert said(SOURCE, AFTER + 3, "two", "two-definitions", "size of course_lib/b.py:4").search(
-        err
-    )
-    assert "size of course_lib/a.py:1" in err
+    assert said("course_lib/b.py", 8, None, "import-clash", "both bind size").search(err)
 
 
 def test_showing_another_definition_of_a_name_that_is_held_is_refused(repo):
@@ -292,9 +211,8 @@ def test_showing_another_definition_of_a_name_that_is_held_is_refused(repo):
     err = repo.refuse(
         code("one", "from course_lib.a import size"), code("two", "from course_lib.b import size")
     )
-    assert said(SOURCE, AFTER + 3, "two", "two-definitions", "size of course_lib/b.py:1").search(
-        err
-    )
+    found = said(SOURCE, AFTER + 4, "two", "two-definitions", "size of course_lib/b.py:1")
+    assert found.search(err)
 
 
 CLASHES = {
@@ -302,7 +220,6 @@ CLASHES = {
     "a class": ("class scale:\n    pass", 1),
     "a variable": ("x = 1\nscale = 2", 2),
     "a loop": ("for scale in ():\n    pass", 1),
-    "a machinery name": ("check_positive = 1", 1),
     "an import": ("from math import sqrt as scale", 1),
     "a walrus": ("if (scale := 1):\n    pass", 1),
     "a global": ("def f():\n    global scale\n    scale = 1", 1),
@@ -316,8 +233,7 @@ def test_a_name_of_the_library_and_of_the_notebook_is_refused(repo, text, line, 
     cells = [code("c", text), embed] if first else [embed, code("c", text)]
     err = repo.refuse(*cells)
     place = AFTER + line if first else AFTER + 3 + line
-    name = "check_positive" if "check" in text else "scale"
-    assert said(SOURCE, place, "c", "two-definitions", f"{name} is also defined by").search(err)
+    assert said(SOURCE, place, "c", "two-definitions", "scale is also defined by").search(err)
 
 
 def test_a_local_name_is_no_clash(repo):
@@ -330,6 +246,9 @@ def test_a_local_name_is_no_clash(repo):
 def test_an_import_of_the_library_may_not_be_rebound(repo):
     err = repo.refuse(code("e", "from course_lib.door import half_turn"), code("c", "math = 3"))
     assert said(SOURCE, AFTER + 4, "c", "import-clash", "math is also import math").search(err)
+    embed = code("e", "from course_lib.scaling import scale")
+    err = repo.refuse(embed, code("c", "check_positive = 3"))
+    assert said(SOURCE, AFTER + 4, "c", "import-clash", "also from course_lib.door").search(err)
     err = repo.refuse(
         code("e", "from course_lib.door import half_turn"), code("c", "import cmath as math")
     )
@@ -393,20 +312,8 @@ def test_a_module_outside_the_subset_is_refused_when_it_is_needed_only(repo):
 def test_shown_definitions_must_stand_in_an_order_that_runs(repo):
     library(repo, a="class A:\n    pass\n\n\nclass B(A):\n    pass\n")
     err = repo.refuse(code("e", "from course_lib.a import B, A"))
-    assert said(SOURCE, AFTER, "e", "embed-order", "B needs A already").search(err)
-    assert "import A before B" in err
+    assert said("course_lib/a.py", 5, "e", "undefined-name", "'A'").search(err)
     repo.build(code("e", "from course_lib.a import A, B"))
-
-
-def test_machinery_that_needs_what_is_shown_below_it_is_refused(repo):
-    library(repo, a="class A:\n    def f(self):\n        return g(self)\n\n\ndef g(a: A):\n"
-            "    return a\n")  # fmt: skip
-    err = repo.refuse(code("e", "from course_lib.a import A"))
-    assert said(SOURCE, AFTER, "e", "embed-order", "g needs A already").search(err)
-    assert 'role="folded"' in err
-    library(repo, a="class A:\n    def f(self):\n        return g(self)\n\n\ndef g(a: 'A'):\n"
-            "    return a\n")  # fmt: skip
-    repo.build(code("e", "from course_lib.a import A"))
 
 
 def test_an_embed_cell_stands_below_the_imports_cell(repo):

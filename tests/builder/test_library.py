@@ -6,7 +6,7 @@ import pytest
 
 from course_build.base.findings import CourseError
 from course_build.library.definitions import Library
-from course_build.library.names import names_needed, names_needed_at_once
+from course_build.library.names import names_needed
 from course_build.library.reading import read_library_module
 
 PATH = "course_lib/a.py"
@@ -20,11 +20,6 @@ def needs(text):
     """The names a definition needs, those that Python always has left out."""
     [node] = ast.parse(text).body
     return sorted(names_needed(text, node) - {"int", "str", "float", "list", "print", "object"})
-
-
-def at_once(text):
-    [node] = ast.parse(text).body
-    return sorted(names_needed_at_once(node) - {"int"})
 
 
 # What a definition's text is
@@ -63,42 +58,7 @@ def test_all_the_lines_of_a_statement_belong_to_it():
 def test_functions_classes_and_assignments_are_definitions():
     text = "async def a():\n    pass\n\nclass B:\n    pass\n\nC = 1\nD: int = 2\n"
     definitions = read('"""Docstring."""\n\n' + text).definitions
-    assert [(d.name, d.is_value) for d in definitions.values()] == [
-        ("a", False),
-        ("B", False),
-        ("C", True),
-        ("D", True),
-    ]
-
-
-# The localized constant
-
-
-@pytest.mark.parametrize(
-    ("line", "russian"),
-    [
-        ('LANGUAGE = "en"  # localized', 'LANGUAGE = "ru"  # localized'),
-        ("LANGUAGE='en' # localized", 'LANGUAGE="ru" # localized'),
-        ('L: str = "en"  # localized', 'L: str = "ru"  # localized'),
-        ('ЯЗЫК = "en"  # localized', 'ЯЗЫК = "ru"  # localized'),
-        ('# why\nL = "en"  # localized', '# why\nL = "ru"  # localized'),
-        ('L = "e" "n"  # localized', 'L = "ru"  # localized'),
-    ],
-)
-def test_a_localized_constant_speaks_the_notebooks_language(line, russian):
-    [definition] = read(line + "\n").definitions.values()
-    assert definition.in_language("ru") == russian
-
-
-def test_an_ordinary_constant_is_the_same_in_every_language():
-    [definition] = read('L = "en"  # not localized here\n').definitions.values()
-    assert definition.in_language("ru") == definition.text
-
-
-@pytest.mark.parametrize("line", ["L = 1  # localized", "def f():\n    return 1  # localized"])
-def test_only_a_string_can_be_localized(line):
-    with pytest.raises(CourseError, match="only a string constant on one line"):
-        read(line)
+    assert [d.name for d in definitions.values()] == ["a", "B", "C", "D"]
 
 
 # What is refused
@@ -248,24 +208,6 @@ NEEDS = {
 @pytest.mark.parametrize(("text", "names"), NEEDS.values(), ids=NEEDS.keys())
 def test_every_outer_name_is_seen_and_no_inner_one(text, names):
     assert needs(text) == names
-
-
-AT_ONCE = {
-    "a body waits": ("def f():\n    return A", []),
-    "decorators and defaults do not": ("@A\ndef f(x=B, *, y=C):\n    pass", ["A", "B", "C"]),
-    "annotations do not": ("def f(x: A, *y: B) -> C:\n    pass", ["A", "B", "C"]),
-    "quoted annotations wait": ('def f(x: "A") -> "B":\n    pass', []),
-    "bases and class bodies do not": ("class C(A):\n    x = B", ["A", "B"]),
-    "methods wait, their defaults do not": ("class C:\n    def m(self, x=A):\n        B", ["A"]),
-    "values do not": ("X = f(A)", ["A", "f"]),
-    "lambdas wait, their defaults do not": ("X = lambda x=A: B", ["A"]),
-    "comprehensions do not": ("X = [A for i in B]", ["A", "B"]),
-}
-
-
-@pytest.mark.parametrize(("text", "names"), AT_ONCE.values(), ids=AT_ONCE.keys())
-def test_what_must_exist_when_a_definition_runs(text, names):
-    assert at_once(text) == names
 
 
 # Where a name comes from
