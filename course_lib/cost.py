@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from course_lib.arguments import check_module, check_positive_int
+from course_lib.arguments import check_module
+from course_lib.integers import check_positive_int
 
 
 @dataclass(frozen=True)

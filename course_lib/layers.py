@@ -11,11 +11,11 @@ from course_lib.arguments import (
     check_finite_number,
     check_float_tensor,
     check_heads,
-    check_positive_int,
     check_same_device,
     check_stream,
 )
 from course_lib.attention import EmptyRowPolicy, MultiHeadCrossAttention, MultiHeadSelfAttention
+from course_lib.integers import check_positive_int
 
 
 def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from course_lib.arguments import check_finite_vector, check_int_at_least
+from course_lib.arguments import check_finite_vector
+from course_lib.integers import check_int_at_least
 
 
 def token_nll(logits: Sequence[float], target: int) -> float:

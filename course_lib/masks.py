@@ -3,12 +3,8 @@
 import torch
 from torch import Tensor
 
-from course_lib.arguments import (
-    check_bool_tensor,
-    check_int_at_least,
-    check_positive_int,
-    check_rank,
-)
+from course_lib.arguments import check_bool_tensor, check_rank
+from course_lib.integers import check_int_at_least, check_positive_int
 
 
 def causal_allowed(

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.arguments import check_finite_number, check_positive_int
+from course_lib.arguments import check_finite_number
+from course_lib.integers import check_positive_int
 
 
 def sinusoidal_encoding(

@@ -4,13 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from course_lib.arguments import (
-    check_finite_vector,
-    check_int_at_least,
-    check_positive_int,
-    is_finite_number,
-    is_integer,
-)
+from course_lib.arguments import check_finite_vector, is_finite_number
+from course_lib.integers import check_int_at_least, check_positive_int, is_integer
 
 
 def token_distribution(

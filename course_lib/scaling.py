@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_lib.arguments import check_int_at_least, check_positive_int
+from course_lib.integers import check_int_at_least, check_positive_int
 
 
 def score_variance(d_k: int, samples: int, *, seed: int) -> tuple[float, float]:

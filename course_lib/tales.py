@@ -9,7 +9,7 @@ import random
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from course_lib.arguments import check_int_at_least, check_positive_int, is_integer
+from course_lib.integers import check_int_at_least, check_positive_int, is_integer
 from course_lib.text import localized
 
 # Word n of one language is word n of the other. In every sentence names are the subject and things

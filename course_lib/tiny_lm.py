@@ -11,10 +11,10 @@ from course_lib.arguments import (
     check_bool,
     check_heads,
     check_module,
-    check_positive_int,
     check_same_device,
     check_token_ids,
 )
+from course_lib.integers import check_positive_int
 from course_lib.layers import DecoderBlock
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from course_lib.arguments import is_integer
+from course_lib.integers import is_integer
 
 # A word in angle brackets, a word (a hyphen or apostrophe may stand inside), or one other sign.
 _TOKEN = re.compile(r"<\w+>|\w+(?:['’-]\w+)*|[^\w\s]")

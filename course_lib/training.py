@@ -7,13 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.arguments import (
-    check_finite_number,
-    check_module,
-    check_positive_int,
-    check_tensor,
-    check_token_ids,
-)
+from course_lib.arguments import check_finite_number, check_module, check_tensor, check_token_ids
+from course_lib.integers import check_positive_int
 from course_lib.tiny_lm import evaluating
 
 

@@ -15,15 +15,14 @@ from course_lib.arguments import (
     check_finite_vector,
     check_float_tensor,
     check_heads,
-    check_int_at_least,
     check_module,
-    check_positive_int,
     check_rank,
     check_same_device,
     check_stream,
     check_tensor,
     check_token_ids,
 )
+from course_lib.integers import check_int_at_least, check_positive_int
 
 NOT_INTEGERS = [True, False, 3.0, np.float64(3), np.bool_(True), "3", None, torch.tensor(3)]
 

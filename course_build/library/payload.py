@@ -8,6 +8,7 @@ import base64
 import functools
 import hashlib
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,17 @@ def cell_text(payload: Payload, language: str, changed: str, other: str) -> str:
         f"    {changed!r},\n    {other!r},\n"
         f'    "{packed(common(), shared=False)}",\n    {{\n{lines}    }},\n)'
     )
+
+
+def unpacked(cell: str) -> dict[str, bytes]:
+    """The files that such a cell carries."""
+    *_, shared, lines = map(ast.literal_eval, ast.parse(cell).body[-1].value.args)
+    against = _inflate(shared)
+    return {name: _inflate(line, against) for name, line in lines.items()}
+
+
+def _inflate(line: str, against: bytes = b"") -> bytes:
+    return zlib.decompressobj(-15, zdict=against).decompress(base64.b85decode(line))
 
 
 @functools.cache

@@ -1,17 +1,23 @@
 """Module 4's first stage, cut from the rendered notebook: what runs with Python alone.
 
 Whatever needs another package is left out, with all that needs it; no cell is written here but the
-first, which says so.
+first, which says so. The cell that carries the library stays whole: it is only what is imported
+from it that needs a package or does not.
 """
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from course_build.base.places import PACKAGE
+from course_build.library.imports import imports_in
+from course_build.library.payload import needed_files, unpacked
 from course_build.notebook.glossary_links import PAGE
 from course_build.outputs.executed import joined
 from course_build.source.bound import names_bound
+from course_build.source.code import parse_code
+from course_build.source.header import LIBRARY_KEY
 from course_build.teaching.assignment import unlinked
 from course_build.teaching.needs import names_read, needed_cells
 
@@ -62,7 +68,7 @@ def cut(notebook: Mapping[str, Any], language: str, pyodide: str) -> dict[str, A
     text = words.format(title=title, pyodide=pyodide, path=path)
     made = [{"cell_type": "markdown", "id": "try-out", "metadata": {}, "source": text}]
     for cell in cells:
-        if cell["id"] == IMPORTS:
+        if cell["id"] == IMPORTS or (cell["id"] in kept and from_library(cell)):
             made.append({**cell, "source": imports_of(cell["source"], read)})
         elif cell["id"] in kept:
             is_code = cell["cell_type"] == "code"
@@ -75,27 +81,61 @@ def runnable(cells: Sequence[Cell]) -> set[str]:
     """The keys of the cells to keep: what is shown and can run, what that needs, its prose."""
     code = [(cell["id"], cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     texts = dict(code)
-    absent = packages(texts[IMPORTS])
+    lacks = lacking(unpacked(texts[LIBRARY_KEY]) if LIBRARY_KEY in texts else {})
+    importing = [texts[IMPORTS], *(c["source"] for c in cells if from_library(c))]
+    absent = set().union(*(packages(text, lacks) for text in importing))
     end = next(n for n, cell in enumerate(cells) if cell["id"] == END)
-    kept: set[str] = {IMPORTS}
+    kept: set[str] = {LIBRARY_KEY, IMPORTS} & texts.keys()
     for cell in cells[:end]:
-        if cell["cell_type"] == "code" and HIDDEN not in cell["metadata"].get("tags", ()):
+        if is_shown(cell):
             needs = needed_cells(code, [cell["id"]], end=(IMPORTS,)) - {IMPORTS}
-            lacks = any(names_read(texts[key]) & absent for key in needs)
-            if not (lacks or needs & OUT or cell["id"].startswith(EXERCISE)):
+            lost = any(names_read(texts[key]) & absent for key in needs)
+            if not (lost or needs & OUT or cell["id"].startswith(EXERCISE)):
                 kept |= needs
     return kept | set(_prose(cells[:end], kept))
 
 
-def packages(imports: str) -> set[str]:
+def is_shown(cell: Cell) -> bool:
+    """Is this code that stands there for its own sake, neither folded nor an import?"""
+    hidden = HIDDEN in cell["metadata"].get("tags", ()) or from_library(cell)
+    return cell["cell_type"] == "code" and not hidden
+
+
+def from_library(cell: Cell) -> bool:
+    """Is this a cell that only imports from the library?"""
+    if cell["cell_type"] != "code":
+        return False
+    modules = [getattr(node, "module", None) or "" for node in parse_code(cell["source"]).body]
+    return bool(modules) and all(module.split(".")[0] == PACKAGE for module in modules)
+
+
+def lacking(files: Mapping[str, bytes]) -> Callable[[str], bool]:
+    """Say of a module whether it, or a file of the library that it needs, is not there."""
+    library = {f"{PACKAGE}/{name}": content for name, content in files.items()}
+
+    def lacks(module: str) -> bool:
+        if module.split(".")[0] != PACKAGE:
+            return module.split(".")[0] not in PRESENT
+        return any(
+            imported.package not in (PACKAGE, *PRESENT)
+            for path in needed_files(library, [module])
+            for node in ast.parse(library[path]).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for imported in imports_in(node)
+        )
+
+    return lacks
+
+
+def packages(imports: str, lacks: Callable[[str], bool]) -> set[str]:
     """The names that come from packages which a browser's Python does not have."""
-    lines = [node for node, source in _sources(imports) if source not in PRESENT]
+    lines = [node for node, source in _sources(imports) if lacks(source)]
     return set().union(*(names_bound(ast.unparse(line)) for line in lines))
 
 
 def imports_of(imports: str, read: set[str]) -> str:
-    """The cell of imports, its title and of its names those that are read."""
-    lines = [imports.split("\n")[0]]
+    """A cell of imports: its title, if it has one, and of its names those that are read."""
+    lines = [line for line in imports.split("\n")[:1] if line.startswith("#")]
     for node, _ in _sources(imports):
         node.names = [a for a in node.names if (a.asname or a.name).split(".")[0] in read]
         if node.names:
@@ -106,7 +146,7 @@ def imports_of(imports: str, read: set[str]) -> str:
 def _sources(imports: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
     for node in ast.parse(imports).body:
         module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-        yield node, module.split(".")[0]
+        yield node, module
 
 
 def _prose(cells: Sequence[Cell], kept: set[str]) -> Iterator[str]:
@@ -115,7 +155,7 @@ def _prose(cells: Sequence[Cell], kept: set[str]) -> Iterator[str]:
     for before, place, after in zip([-1, *places], places, [*places[1:], len(cells)], strict=False):
         asks = cells[place]["id"].endswith("-ask")
         told = cells[place + 1 : after] if asks else cells[before + 1 : place]
-        shown = [c["id"] for c in told if HIDDEN not in c["metadata"].get("tags", ())]
+        shown = [c["id"] for c in told if is_shown(c)]
         key = cells[place]["id"]
         if shown and kept.issuperset(shown) and not key.startswith(EXERCISE):
             yield key

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from course_lib.arguments import check_int_at_least
 from course_lib.contracts._batching_case import (
     BatchCase,
     judge_batch_edits,
@@ -17,6 +16,7 @@ from course_lib.contracts._batching_observer import BatchObserver
 from course_lib.contracts._batching_relations import explain_batching
 from course_lib.contracts._candidate import ContractSubject, hold_clause, quiet_globals
 from course_lib.contracts._logit_arrays import LOGIT_TOLERANCES
+from course_lib.integers import check_int_at_least
 from course_lib.report import ClauseResult, ContractReport
 
 _BATCHING_MEANINGS = {

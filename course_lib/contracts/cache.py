@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from course_lib.arguments import check_int_at_least
 from course_lib.contracts._cache_case import (
     CacheCase,
     cache_cuts,
@@ -32,6 +31,7 @@ from course_lib.contracts._candidate import (
 from course_lib.contracts._logit_arrays import (
     LOGIT_TOLERANCES,
 )
+from course_lib.integers import check_int_at_least
 from course_lib.report import ClauseResult, ContractReport
 
 _CACHE_MEANINGS = {

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.arguments import check_int_at_least
 from course_lib.contracts._candidate import (
     ContractSubject,
     call_candidate,
@@ -32,6 +31,7 @@ from course_lib.contracts._causality_judge import (
     measured_effects,
 )
 from course_lib.contracts._causality_patterns import explain_causality
+from course_lib.integers import check_int_at_least
 from course_lib.report import ClauseResult, ContractReport
 from course_lib.text import localized
 

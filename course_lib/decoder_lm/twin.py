@@ -9,14 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.arguments import (
-    check_bool,
-    check_positive_int,
-    check_same_device,
-    check_token_ids,
-)
+from course_lib.arguments import check_bool, check_same_device, check_token_ids
 from course_lib.decoder_lm.errors import ContextOverflow, ShapeMismatch
 from course_lib.decoder_lm.shape import ModelShape, check_parameters
+from course_lib.integers import check_positive_int
 
 
 class TwinCache:

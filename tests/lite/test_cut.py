@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from course_build.base.settings import SETTINGS_FILE, parse_settings
-from course_build.lite.cut import HIDDEN, STEM, WORDS, cut, imports_of, packages, runnable
+from course_build.lite.cut import HIDDEN, STEM, WORDS, cut, imports_of, lacking, packages, runnable
 from course_build.lite.proof import differences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ for cell in notebook["cells"]:
 sys.stdout.reconfigure(encoding="utf-8")
 json.dump(notebook, sys.stdout)
 """
-ABSENT = ("torch", "numpy", "matplotlib", "psutil", "ipywidgets", "course_lib", "course_build")
+ABSENT = ("torch", "numpy", "matplotlib", "psutil", "ipywidgets", "course_build")
 
 
 def rendered(language):
@@ -159,7 +159,7 @@ def test_what_needs_a_package_goes_with_all_that_needs_it():
 
 
 def test_the_names_of_packages_are_those_that_python_does_not_bring():
-    assert packages(IMPORTS) == {"np", "nn", "T"}
+    assert packages(IMPORTS, lacking({})) == {"np", "nn", "T"}
     assert (
         imports_of(IMPORTS, {"math", "nn"}) == "#@title Imports\nimport math\nfrom torch import nn"
     )
