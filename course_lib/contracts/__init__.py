@@ -1,46 +1,43 @@
 """Contracts: each takes anybody's function and returns a report, or says what is wrong with it."""
 
-from course_lib.contracts.attention import check_attention_contract
-from course_lib.contracts.batching import check_batching_contract
-from course_lib.contracts.block import check_block_contract
-from course_lib.contracts.cache import check_cache_contract
-from course_lib.contracts.causal_attention import check_causal_attention_contract
-from course_lib.contracts.causal_mask import check_causal_mask_contract
-from course_lib.contracts.causality import check_causality_contract
-from course_lib.contracts.generation import check_generation_contract
-from course_lib.contracts.layer_norm import check_layer_norm_contract
-from course_lib.contracts.log_likelihood import check_log_likelihood_contract
-from course_lib.contracts.multi_head import check_multi_head_contract
-from course_lib.contracts.nll import check_nll_contract
-from course_lib.contracts.parameter_count import check_parameter_count_contract
-from course_lib.contracts.perplexity import check_perplexity_contract
-from course_lib.contracts.position import check_position_contract
-from course_lib.contracts.sampler import check_sampler_contract
-from course_lib.contracts.sampling import check_sampling_contract
-from course_lib.contracts.strided_nll import check_strided_nll_contract
-from course_lib.contracts.tying import check_tying_contract
+import importlib
+from typing import Any
+
 from course_lib.report import ContractReport, ContractViolation
 
-__all__ = [
-    "ContractReport",
-    "ContractViolation",
-    "check_attention_contract",
-    "check_block_contract",
-    "check_batching_contract",
-    "check_cache_contract",
-    "check_causal_attention_contract",
-    "check_causal_mask_contract",
-    "check_causality_contract",
-    "check_log_likelihood_contract",
-    "check_generation_contract",
-    "check_layer_norm_contract",
-    "check_multi_head_contract",
-    "check_nll_contract",
-    "check_parameter_count_contract",
-    "check_perplexity_contract",
-    "check_position_contract",
-    "check_sampler_contract",
-    "check_sampling_contract",
-    "check_strided_nll_contract",
-    "check_tying_contract",
-]
+# Where each contract lives. It is loaded when it is asked for: who needs one does not wait for all.
+_CONTRACTS = {
+    "check_attention_contract": "course_lib.contracts.attention.attention",
+    "check_batching_contract": "course_lib.contracts.batching.batching",
+    "check_block_contract": "course_lib.contracts.block.block",
+    "check_cache_contract": "course_lib.contracts.cache.cache",
+    "check_causal_attention_contract": "course_lib.contracts.attention.causal_attention",
+    "check_causal_mask_contract": "course_lib.contracts.masks.causal_mask",
+    "check_causality_contract": "course_lib.contracts.causality.causality",
+    "check_generation_contract": "course_lib.contracts.generation.generation",
+    "check_layer_norm_contract": "course_lib.contracts.norm.layer_norm",
+    "check_log_likelihood_contract": "course_lib.contracts.likelihood.log_likelihood",
+    "check_multi_head_contract": "course_lib.contracts.heads.multi_head",
+    "check_nll_contract": "course_lib.contracts.likelihood.nll",
+    "check_parameter_count_contract": "course_lib.contracts.count.parameter_count",
+    "check_perplexity_contract": "course_lib.contracts.likelihood.perplexity",
+    "check_position_contract": "course_lib.contracts.position.position",
+    "check_sampler_contract": "course_lib.contracts.sampling.sampler",
+    "check_sampling_contract": "course_lib.contracts.sampling.sampling",
+    "check_strided_nll_contract": "course_lib.contracts.likelihood.strided_nll",
+    "check_tying_contract": "course_lib.contracts.tying.tying",
+}
+
+__all__ = ["ContractReport", "ContractViolation", *_CONTRACTS]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a contract by its name."""
+    if name not in _CONTRACTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_CONTRACTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Name what can be imported from here, loaded or not."""
+    return sorted({*globals(), *__all__})

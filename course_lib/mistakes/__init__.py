@@ -1,43 +1,37 @@
 """Mistakes that people really shipped, as functions that run and are wrong in one way each."""
 
-from course_lib.mistakes.attention import ATTENTION_MISTAKES
-from course_lib.mistakes.batching import BATCHING_MISTAKES
-from course_lib.mistakes.block import BLOCK_MISTAKES
-from course_lib.mistakes.cache import CACHE_MISTAKES
-from course_lib.mistakes.causal_attention import CAUSAL_ATTENTION_MISTAKES
-from course_lib.mistakes.causal_mask import CAUSAL_MASK_MISTAKES
-from course_lib.mistakes.causality import CAUSALITY_MISTAKES
-from course_lib.mistakes.generation import GENERATION_MISTAKES
-from course_lib.mistakes.layer_norm import LAYER_NORM_MISTAKES
-from course_lib.mistakes.log_likelihood import LOG_LIKELIHOOD_MISTAKES
-from course_lib.mistakes.multi_head import MULTI_HEAD_MISTAKES
-from course_lib.mistakes.nll import NLL_MISTAKES
-from course_lib.mistakes.parameter_count import PARAMETER_COUNT_MISTAKES
-from course_lib.mistakes.perplexity import PERPLEXITY_MISTAKES
-from course_lib.mistakes.position import POSITION_MISTAKES
-from course_lib.mistakes.sampler import SAMPLER_MISTAKES
-from course_lib.mistakes.sampling import SAMPLING_MISTAKES
-from course_lib.mistakes.strided_nll import STRIDED_NLL_MISTAKES
-from course_lib.mistakes.tying import TYING_MISTAKES
+import importlib
+from typing import Any
 
-CATALOGUE = {
-    "attention": ATTENTION_MISTAKES,
-    "causal_attention": CAUSAL_ATTENTION_MISTAKES,
-    "causal_mask": CAUSAL_MASK_MISTAKES,
-    "position": POSITION_MISTAKES,
-    "multi_head": MULTI_HEAD_MISTAKES,
-    "layer_norm": LAYER_NORM_MISTAKES,
-    "block": BLOCK_MISTAKES,
-    "causality": CAUSALITY_MISTAKES,
-    "nll": NLL_MISTAKES,
-    "perplexity": PERPLEXITY_MISTAKES,
-    "log_likelihood": LOG_LIKELIHOOD_MISTAKES,
-    "strided_nll": STRIDED_NLL_MISTAKES,
-    "sampling": SAMPLING_MISTAKES,
-    "sampler": SAMPLER_MISTAKES,
-    "cache": CACHE_MISTAKES,
-    "batching": BATCHING_MISTAKES,
-    "generation": GENERATION_MISTAKES,
-    "tying": TYING_MISTAKES,
-    "parameter_count": PARAMETER_COUNT_MISTAKES,
+# Where each contract's mistakes stand, as a tuple that is named after it: NLL_MISTAKES.
+_CATALOGUES = {
+    "attention": "course_lib.contracts.attention.attention_mistakes",
+    "causal_attention": "course_lib.contracts.attention.causal_attention_mistakes",
+    "causal_mask": "course_lib.contracts.masks.mistakes",
+    "position": "course_lib.contracts.position.mistakes",
+    "multi_head": "course_lib.contracts.heads.mistakes",
+    "layer_norm": "course_lib.contracts.norm.mistakes",
+    "block": "course_lib.contracts.block.mistakes",
+    "causality": "course_lib.contracts.causality.mistakes",
+    "nll": "course_lib.contracts.likelihood.nll_mistakes",
+    "perplexity": "course_lib.contracts.likelihood.perplexity_mistakes",
+    "log_likelihood": "course_lib.contracts.likelihood.log_likelihood_mistakes",
+    "strided_nll": "course_lib.contracts.likelihood.strided_nll_mistakes",
+    "sampling": "course_lib.contracts.sampling.sampling_mistakes",
+    "sampler": "course_lib.contracts.sampling.sampler_mistakes",
+    "cache": "course_lib.contracts.cache.mistakes",
+    "batching": "course_lib.contracts.batching.mistakes",
+    "generation": "course_lib.contracts.generation.mistakes",
+    "tying": "course_lib.contracts.tying.mistakes",
+    "parameter_count": "course_lib.contracts.count.mistakes",
 }
+
+
+def __getattr__(name: str) -> Any:
+    """Load the whole CATALOGUE, {contract: its mistakes}, once it is asked for."""
+    if name != "CATALOGUE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return {
+        contract: getattr(importlib.import_module(module), f"{contract.upper()}_MISTAKES")
+        for contract, module in _CATALOGUES.items()
+    }

@@ -1,7 +1,7 @@
 """A wrong candidate gets the same name, whoever was diagnosed before it."""
 
-from course_lib.contracts._diagnosis import Probe, diagnose
-from course_lib.mistakes.catalogue import Mistake
+from course_lib.contracts.engine.diagnosis import Probe, diagnose
+from course_lib.contracts.engine.mistake import Mistake
 
 
 def keeping_the_first():

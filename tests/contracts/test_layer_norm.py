@@ -9,13 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.contracts import (
-    ContractViolation,
-    _layer_norm_case,
-    _layer_norm_judge,
-    check_layer_norm_contract,
-)
-from course_lib.contracts._layer_norm_case import (
+from course_lib.contracts import ContractViolation, check_layer_norm_contract
+from course_lib.contracts.norm import _layer_norm_case, _layer_norm_judge
+from course_lib.contracts.norm._layer_norm_case import (
     norm_by_library,
     norm_by_loops,
     norm_case,

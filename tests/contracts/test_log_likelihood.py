@@ -4,11 +4,8 @@ import math
 
 import pytest
 
-from course_lib.contracts import (
-    ContractViolation,
-    _likelihood_judge,
-    check_log_likelihood_contract,
-)
+from course_lib.contracts import ContractViolation, check_log_likelihood_contract
+from course_lib.contracts.likelihood import _likelihood_judge
 
 from .trial import verdict
 from .variants_log_likelihood import sum_by_chain, sum_by_gather

@@ -8,23 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.loss.loss_utils import ForCausalLMLoss
 
-from course_lib.contracts import (
-    ContractViolation,
-    _likelihood_judge,
-    check_nll_contract,
-)
-from course_lib.contracts._likelihood_case import (
+from course_lib.contracts import ContractViolation, check_nll_contract
+from course_lib.contracts.likelihood import _likelihood_judge
+from course_lib.contracts.likelihood._likelihood_case import (
     LikelihoodCase,
     nats_by_library,
     nats_by_loops,
 )
-from course_lib.contracts._likelihood_inputs import (
+from course_lib.contracts.likelihood._likelihood_inputs import (
     certain_likelihood,
     masked_anywhere,
     random_likelihood,
     surprised_likelihood,
 )
-from course_lib.contracts._likelihood_judge import likelihood_number
+from course_lib.contracts.likelihood._likelihood_judge import likelihood_number
 
 from .likelihoods import RIGHT_LOSSES, everything, nll_by_gather, nll_by_ignoring
 from .trial import verdict

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.contracts import ContractViolation, check_perplexity_contract
-from course_lib.contracts._likelihood_case import PERPLEXITY
+from course_lib.contracts.likelihood._likelihood_case import PERPLEXITY
 
 from .likelihoods import nll_by_gather
 from .trial import verdict

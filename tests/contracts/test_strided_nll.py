@@ -8,19 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import (
-    ContractViolation,
-    _strided_nll_judge,
-    check_strided_nll_contract,
-    strided_nll,
-)
-from course_lib.contracts._strided_nll_case import (
+from course_lib.contracts import ContractViolation, check_strided_nll_contract
+from course_lib.contracts.likelihood import _strided_nll_judge, strided_nll
+from course_lib.contracts.likelihood._strided_nll_case import (
     StridedCase,
     WindowScore,
     strided_by_places,
     strided_by_windows,
 )
-from course_lib.contracts._strided_nll_judge import by_token, call_strided, counted_weights
+from course_lib.contracts.likelihood._strided_nll_judge import (
+    by_token,
+    call_strided,
+    counted_weights,
+)
 
 from .trial import verdict
 from .variants_strided_nll import RIGHT, by_ends, by_starts, moved_back, token_by_token
