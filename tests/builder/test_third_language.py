@@ -171,8 +171,6 @@ def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
         path.unlink()
     course.source(
         code("mask", f"from {MASKS} import check_causal_mask_contract"),
-            "mask", "from course_lib.contracts.masks.causal_mask import check_causal_mask_contract"
-        ),
         code("tales", "from course_lib.tales import tale_words", ' role="folded"'),
         prose("p"),
         code("stub", f"# en: a stub\n# ru: заготовка\n{STUB}\n\n\n{WRONG}"),

@@ -1,19 +1,20 @@
 """Name a wrong candidate: hold what it does against what every catalogued mistake does."""
 
 import itertools
-import math
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from course_lib.contracts.engine.mistake import Mistake, both_mistakes
+from course_lib.contracts.engine.watch import (
+    UNSTEADY,
+    Probe,
+    alike,
+    is_unsteady,
+    look_once,
+    watch,
+    watch_all,
+)
 from course_lib.text import localized
-
-_UNSTEADY = ("depends on earlier calls", "depends on chance")
 
 _DIAGNOSIS_TEXTS = {
     "everywhere": {
@@ -60,17 +61,6 @@ class Diagnosis(NamedTuple):
         return "".join(told) + (localized(_DIAGNOSIS_TEXTS["more"]) if self.more else "")
 
 
-class Probe(NamedTuple):
-    """A call to watch: `look` makes it on fresh arguments and returns what is worth comparing.
-
-    Every right implementation must give the same there. `core` calls are the ordinary ones, on
-    which two ways of making the same mistake agree, whatever else is odd about them.
-    """
-
-    look: Callable[[Any], Any]
-    core: bool = True
-
-
 class _Suspicion(NamedTuple):
     """Mistakes and the numbers of the probes on which they show; the candidate equals them all."""
 
@@ -90,24 +80,22 @@ def diagnose(
     Args:    reference: a right candidate; a mistake shows where it differs from this one
              known: the mistakes that were seen in these very probes, kept by the caller
     """
-    right, given = _watch_all(reference, probes), _watch_all(candidate, probes)
+    right, given = watch_all(reference, probes), watch_all(candidate, probes)
     wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
     known = {} if known is None else known
-    if _is_unsteady(given[0]):
+    if is_unsteady(given[0]):
         answers = [(each, _unsteady_answers(each, candidate, probes, given)) for each in catalogue]
     else:
         answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
     everywhere = _suspicions(answers, right, given, set(range(len(probes))))
-    explained = frozenset().union(*(each.shows for each in everywhere))
-    if wrong & core <= explained:
+    if wrong & core <= _explained(everywhere):
         return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
     ordinary = _suspicions(answers, right, given, core)
-    if not wrong & core <= frozenset().union(*(each.shows for each in ordinary)):
-        ordinary = []  # what else is wrong in ordinary calls may be the reason for these too
-    if not ordinary:
+    if not wrong & core <= _explained(ordinary):
+        # what else is wrong in ordinary calls may be the reason for these too
         seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
         pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
         ordinary = pairs if len(pairs) <= 3 else []
@@ -121,6 +109,17 @@ def diagnose(
     return _diagnosis_in_words([*ordinary, *special], wrong, core, key)
 
 
+def by_catalogue(
+    catalogue: Sequence[Mistake], probes: Callable[[Any], Sequence[Probe]], reference: Any
+) -> Callable[[Any], Diagnosis]:
+    """Explain a contract's subjects by these mistakes, each watched in the probes made for it."""
+    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference)
+
+
+def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:
+    return frozenset().union(*(each.shows for each in suspicions))
+
+
 def _answers_of(
     mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
 ) -> list[Any]:
@@ -132,7 +131,7 @@ def _answers_of(
     suspect, done = known.setdefault(mistake.name, (mistake.make(), {}))
     seen = list(right)
     for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
-        answer, steady = done.get(n) or (_look_once(suspect, probes[n]), False)
+        answer, steady = done.get(n) or (look_once(suspect, probes[n]), False)
         strange = not alike(answer, right[n])
         if not steady and (not strange or alike(answer, given[n])):
             answer, steady = watch(suspect, probes[n]), True
@@ -179,7 +178,7 @@ def _suspected_pairs(
             continue
         both, alone = make(), (one.make(), other.make())
         ordinary = [n for n, probe in enumerate(probes) if probe.core]
-        if all(alike(_look_once(both, probes[n]), given[n]) for n in ordinary) and all(
+        if all(alike(look_once(both, probes[n]), given[n]) for n in ordinary) and all(
             any(not alike(watch(part, probes[n]), right[n]) for n in wrong) for part in alone
         ):
             yield _Suspicion((one, other), frozenset(wrong))
@@ -214,81 +213,19 @@ def _diagnosis_in_words(
     return Diagnosis(tuple(linked), not wrong <= explained)
 
 
-def _watch_all(candidate: Any, probes: Sequence[Probe]) -> list[Any]:
-    """What a candidate does in every probe; one that is unsteady in some is so in all."""
-    seen = [watch(candidate, probe) for probe in probes]
-    for unsteady in _UNSTEADY:
-        if any(_is_unsteady(each) and each == unsteady for each in seen):
-            return [unsteady] * len(seen)
-    return seen
-
-
 def _unsteady_answers(
     mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence
 ) -> list[Any]:
     """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
     suspect = mistake.make()
     for probe in probes:
-        if given[0] == _UNSTEADY[1]:
+        if given[0] == UNSTEADY[1]:
             answer = watch(suspect, probe)
-            if not _is_unsteady(answer) and _is_unsteady(watch(candidate, probe)):
+            if not is_unsteady(answer) and is_unsteady(watch(candidate, probe)):
                 break
         else:
-            one, other = _look_once(suspect, probe), _look_once(suspect, probe)
-            answer = "steady" if alike(one, other) else _UNSTEADY[0]
-        if _is_unsteady(answer):
+            one, other = look_once(suspect, probe), look_once(suspect, probe)
+            answer = "steady" if alike(one, other) else UNSTEADY[0]
+        if is_unsteady(answer):
             return [answer] * len(probes)
     return ["steady"] * len(probes)
-
-
-def _is_unsteady(answer: Any) -> bool:
-    return isinstance(answer, str) and answer in _UNSTEADY
-
-
-def watch(candidate: Any, probe: Probe) -> Any:
-    """Look three times, the last time without resetting chance, to see whether it is steady."""
-    seen = [_look_once(candidate, probe, reset=reset) for reset in (True, True, False)]
-    if not alike(seen[0], seen[1]):
-        return _UNSTEADY[0]
-    return seen[0] if alike(seen[1], seen[2]) else _UNSTEADY[1]
-
-
-def _look_once(candidate: Any, probe: Probe, *, reset: bool = True) -> Any:
-    """What comes of one look, be it an error; chance starts anew unless told otherwise."""
-    if reset:
-        random.seed(18)
-        np.random.seed(18)
-        torch.default_generator.manual_seed(18)
-    try:
-        return _as_it_is_now(probe.look(candidate))
-    except Exception as error:
-        return f"raised {type(error).__name__}"
-
-
-def _as_it_is_now(value: Any) -> Any:
-    """A copy that later calls cannot change."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, np.ndarray):
-        return torch.tensor(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [_as_it_is_now(part) for part in value]
-    return value
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two observations are the same but for rounding; NaN equals NaN here."""
-    if isinstance(one, Tensor) or isinstance(other, Tensor):
-        if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
-            return False
-        return one.shape == other.shape and torch.allclose(
-            one.double(), other.double(), rtol=1e-6, atol=1e-9, equal_nan=True
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        both_nan = math.isnan(one) and math.isnan(other)
-        return both_nan or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
-    return type(one) is type(other) and one == other

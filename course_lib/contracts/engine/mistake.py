@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from course_lib.contracts.engine.words import both
 from course_lib.text import localized
 
 _MISTAKE_TEXTS = {
@@ -46,3 +47,23 @@ def both_mistakes(one: Mistake, other: Mistake) -> Callable[[], Any] | None:
     if first.func is not second.func or first.keywords.keys() & second.keywords.keys():
         return None
     return partial(first.func, **first.keywords, **second.keywords)
+
+
+def mistakes(
+    build: Callable[..., Any], **entries: tuple[str, Any, Any, Any]
+) -> tuple[Mistake, ...]:
+    """A catalogue: name = (where it was reported, what it does, the fix, what is wrong).
+
+    What is wrong is a dict of the steps of `build` that it replaces, or else a function that makes
+    the whole candidate. Without a report the mistake is one that a change of right code makes.
+    """
+    return tuple(
+        Mistake(
+            name,
+            source or "a mutation of right code",
+            partial(build, **wrong) if isinstance(wrong, dict) else wrong,
+            both(what),
+            both(fix),
+        )
+        for name, (source, what, fix, wrong) in entries.items()
+    )

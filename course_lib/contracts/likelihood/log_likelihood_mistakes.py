@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.likelihood._likelihood import (
+from course_lib.contracts.likelihood._likelihood import likelihood_mistakes
+from course_lib.contracts.likelihood.step_mistakes import (
     costs_and_weights,
-    likelihood_mistakes,
 )
 
 

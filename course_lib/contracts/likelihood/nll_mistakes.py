@@ -1,12 +1,27 @@
 """Next-token losses that are wrong in one way each, as people reported them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.likelihood._likelihood import likelihood_mistakes, mistaken_nll
+from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.likelihood.step_mistakes import (
+    STEP_MISTAKES,
+    costs_and_weights,
+    mean_of_tokens,
+)
+
+
+def mistaken_nll(**steps: Callable[..., Any]) -> Callable[..., float]:
+    """A next-token loss with some of its steps (align, counted, cost, reduce) replaced."""
+
+    def next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
+        reduce = steps.get("reduce", mean_of_tokens)
+        return reduce(*costs_and_weights(logits, token_ids, valid, steps)).item()
+
+    return next_token_nll
 
 
 def nll_writing_labels(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
@@ -28,44 +43,18 @@ def _nll_keeping_mask() -> Callable[..., float]:
     return next_token_nll
 
 
-NLL_MISTAKES = (
-    *likelihood_mistakes(
-        mistaken_nll,
-        (
-            *("not_shifted", "shifted_twice", "shifted_backwards", "rows_run_together"),
-            *("not_shifted_end_dropped", "not_shifted_start_dropped"),
-            *("last_column_lost", "second_column_lost"),
-            *("wrapped_around", "end_scored_as_zero", "padding_counted", "mask_not_shifted"),
-            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_instead_of_mask"),
-            "zero_guessed_padding",
-            *("sum_not_mean", "mean_of_rows", "per_row_not_token", "padding_in_denominator"),
-            *("first_token_in_denominator", "sign_lost", "bits_not_nats", "probability_floor"),
-            *("probability_rounds_to_zero", "exp_overflows", "probability_not_log", "raw_logits"),
-            *("softmax_twice", "softmax_over_positions", "softmax_over_all_positions"),
-            *("softmax_over_batch", "logits_clipped", "labels_smoothed"),
-        ),
-    ),
-    Mistake(
-        "labels_written_into_ids",
-        "huggingface/transformers#8619",
-        lambda: nll_writing_labels,
-        {
-            "en": "the padding of the caller's own token_ids is overwritten with -100",
-            "ru": "дополнение в переданных token_ids перезаписано числом -100",
-        },
-        {
-            "en": "labels = token_ids.masked_fill(~valid, -100)",
-            "ru": "labels = token_ids.masked_fill(~valid, -100)",
-        },
-    ),
-    Mistake(
-        "mask_remembered",
-        "a mutation of right code",
-        _nll_keeping_mask,
-        {
-            "en": "the mask of an earlier call of the same shape is used again",
-            "ru": "использована маска прежнего вызова той же формы",
-        },
-        {"en": "read valid anew in every call", "ru": "читайте valid заново при каждом вызове"},
-    ),
+# fmt: off
+NLL_MISTAKES = mistakes(
+    mistaken_nll,
+    **STEP_MISTAKES,
+    labels_written_into_ids=("huggingface/transformers#8619",
+        "the padding of the caller's own token_ids is overwritten with -100 | "
+        "дополнение в переданных token_ids перезаписано числом -100",
+        "labels = token_ids.masked_fill(~valid, -100)", lambda: nll_writing_labels),
+    mask_remembered=("",
+        "the mask of an earlier call of the same shape is used again | "
+        "использована маска прежнего вызова той же формы",
+        "read valid anew in every call | читайте valid заново при каждом вызове",
+        _nll_keeping_mask),
 )
+# fmt: on
