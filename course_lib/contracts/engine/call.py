@@ -77,6 +77,10 @@ class Call:
         merged = {name: changes.get(name, self.args.get(name)) for name in self.form.axes}
         return replace(self, args={n: v for n, v in merged.items() if v is not None})
 
+    def whole(self) -> "Call":
+        """The same call, not to be cut down: small already, or wrong on purpose."""
+        return replace(self, legal=lambda call: False)
+
     def of_dtype(self, dtype: torch.dtype) -> "Call":
         """The same call with its floats rounded to another dtype."""
         floats = {n: v.to(dtype) for n, v in self.args.items() if is_float(v)}

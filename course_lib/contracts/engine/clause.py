@@ -13,7 +13,8 @@ from course_lib.contracts.engine.candidate import (
     quiet_globals,
 )
 from course_lib.contracts.engine.diagnosis import Diagnosis
-from course_lib.contracts.engine.judge import Judge, Subject, Terms
+from course_lib.contracts.engine.judge import Judge
+from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import both
 from course_lib.report import ClauseResult, ContractReport
 

@@ -9,9 +9,10 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause
 from course_lib.contracts.engine.diagnosis import Probe
-from course_lib.contracts.engine.judge import Terms, every, formed, right, same, steady, wanted
+from course_lib.contracts.engine.judge import every, formed, right, same, steady
 from course_lib.contracts.engine.look import Look, arguments_kept, between, outcome_read, probed
 from course_lib.contracts.engine.read import number
+from course_lib.contracts.engine.subject import Terms, wanted
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.likelihood.texts import (
     certain,
