@@ -138,15 +138,18 @@ class Subject(ContractSubject):
         facts: str | Callable[[], str] = "",
         label: str = "",
         truth: Any = None,
+        came: Any = None,
     ) -> float:
         """The largest error; a breach, with the first places that differ, if it is too large.
 
         Args:    facts: says, or is called to say, what the failure proves
                  label: names what is compared; by default the function, or the field
                  truth: is shown as expected where `want` is not what is right
+                 came: is shown as got where `got` is not what this very call gives
         """
         worst, label = 0.0, label or self.terms.asked
         shown = parts(want if truth is None else truth, label)
+        seen = parts(got if came is None else came, label)
         for name, right in parts(want, label).items():
             mine = parts(got, label)[name]
             error = self.terms.misses(mine.double(), right.double(), call)
@@ -155,7 +158,7 @@ class Subject(ContractSubject):
             if worst > allowed:
                 places = [tuple(p) for p in (error > allowed).nonzero()[:3].tolist()]
                 wrong = tuple(
-                    Mismatch(name, p, mine[p].item(), shown[name][p].item()) for p in places
+                    Mismatch(name, p, seen[name][p].item(), shown[name][p].item()) for p in places
                 )
                 raise Breach(f"{kind} {name}", worst, allowed, mismatches=wrong, facts=facts)
         return worst
