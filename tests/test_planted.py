@@ -5,7 +5,7 @@ import torch
 
 from course_lib import text
 from course_lib.contracts import ContractViolation, check_attention_contract
-from course_lib.mistakes.attention import ATTENTION_MISTAKES
+from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
 from course_lib.mistakes.planted import check_planted_answers, planted_attentions
 
 RIGHT = {"A": "scale_by_d_v", "B": "mask_after_softmax", "C": "finite_fill"}

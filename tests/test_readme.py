@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_lib.contracts import causal_mask
+from course_lib.contracts.masks import causal_mask
 from course_lib.report import ContractViolation
 
 ROOT = Path(__file__).resolve().parent.parent

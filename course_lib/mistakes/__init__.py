@@ -1,41 +1,37 @@
 """Mistakes that people really shipped, as functions that run and are wrong in one way each."""
 
-from functools import cache
-from importlib import import_module
+import importlib
+from typing import Any
 
-MODULES = {  # by subject, in the order of the course
-    "attention": "course_lib.mistakes.attention",
-    "causal_attention": "course_lib.mistakes.causal_attention",
-    "causal_mask": "course_lib.mistakes.causal_mask",
-    "position": "course_lib.mistakes.position",
-    "multi_head": "course_lib.mistakes.multi_head",
-    "layer_norm": "course_lib.mistakes.layer_norm",
-    "block": "course_lib.mistakes.block",
-    "causality": "course_lib.mistakes.causality",
-    "nll": "course_lib.mistakes.nll",
-    "perplexity": "course_lib.mistakes.perplexity",
-    "log_likelihood": "course_lib.mistakes.log_likelihood",
-    "strided_nll": "course_lib.mistakes.strided_nll",
-    "sampling": "course_lib.mistakes.sampling",
-    "sampler": "course_lib.mistakes.sampler",
-    "cache": "course_lib.mistakes.cache",
-    "batching": "course_lib.mistakes.batching",
-    "generation": "course_lib.mistakes.generation",
-    "tying": "course_lib.mistakes.tying",
-    "parameter_count": "course_lib.mistakes.parameter_count",
+# Where each contract's mistakes stand, as a tuple that is named after it: NLL_MISTAKES.
+_CATALOGUES = {
+    "attention": "course_lib.contracts.attention.attention_mistakes",
+    "causal_attention": "course_lib.contracts.attention.causal_attention_mistakes",
+    "causal_mask": "course_lib.contracts.masks.mistakes",
+    "position": "course_lib.contracts.position.mistakes",
+    "multi_head": "course_lib.contracts.heads.mistakes",
+    "layer_norm": "course_lib.contracts.norm.mistakes",
+    "block": "course_lib.contracts.block.mistakes",
+    "causality": "course_lib.contracts.causality.mistakes",
+    "nll": "course_lib.contracts.likelihood.nll_mistakes",
+    "perplexity": "course_lib.contracts.likelihood.perplexity_mistakes",
+    "log_likelihood": "course_lib.contracts.likelihood.log_likelihood_mistakes",
+    "strided_nll": "course_lib.contracts.likelihood.strided_nll_mistakes",
+    "sampling": "course_lib.contracts.sampling.sampling_mistakes",
+    "sampler": "course_lib.contracts.sampling.sampler_mistakes",
+    "cache": "course_lib.contracts.cache.mistakes",
+    "batching": "course_lib.contracts.batching.mistakes",
+    "generation": "course_lib.contracts.generation.mistakes",
+    "tying": "course_lib.contracts.tying.mistakes",
+    "parameter_count": "course_lib.contracts.count.mistakes",
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
+    """Load the whole CATALOGUE, {contract: its mistakes}, once it is asked for."""
     if name != "CATALOGUE":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _catalogue()
-
-
-@cache
-def _catalogue() -> dict[str, object]:
-    """The mistakes of each subject, loaded together when the whole catalogue is asked for."""
     return {
-        subject: getattr(import_module(module), f"{subject.upper()}_MISTAKES")
-        for subject, module in MODULES.items()
+        contract: getattr(importlib.import_module(module), f"{contract.upper()}_MISTAKES")
+        for contract, module in _CATALOGUES.items()
     }

@@ -905,7 +905,7 @@ def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
     raise NotImplementedError
 
 # %% key="mask-contract" role="library"
-from course_lib.contracts.causal_mask import check_causal_mask_contract
+from course_lib.contracts import check_causal_mask_contract
 
 # %% key="ex-mask-check" role="check" exercise="mask-offset"
 progress.check("mask-offset", check_causal_mask_contract, my_causal_allowed)
@@ -1353,7 +1353,7 @@ r"""
 """
 
 # %% key="attention-contract" role="library"
-from course_lib.contracts.attention import check_attention_contract
+from course_lib.contracts import check_attention_contract
 
 # %% key="contract-own"
 report = check_attention_contract(scaled_dot_product_attention)
@@ -1888,7 +1888,7 @@ r"""
 """
 
 # %% key="position-contract" role="library"
-from course_lib.contracts.position import check_position_contract
+from course_lib.contracts import check_position_contract
 
 # %% key="position-contract-use"
 def sines_first(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
@@ -2133,7 +2133,7 @@ def my_merge_heads(heads: Tensor) -> Tensor:
     raise NotImplementedError
 
 # %% key="multi-head-contract" role="library"
-from course_lib.contracts.multi_head import check_multi_head_contract
+from course_lib.contracts import check_multi_head_contract
 
 # %% key="ex-merge-check" role="check" exercise="merge-heads"
 def my_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
@@ -2266,7 +2266,7 @@ r"""
 """
 
 # %% key="layer-norm-contract" role="library"
-from course_lib.contracts.layer_norm import check_layer_norm_contract
+from course_lib.contracts import check_layer_norm_contract
 
 # %% key="layer-norm-contract-use"
 def unbiased_norm(x, gain, bias, eps=1e-5):
@@ -2719,7 +2719,7 @@ def my_next_token_nll(logits: Tensor, token_ids: Tensor, valid: Tensor | None = 
     raise NotImplementedError
 
 # %% key="nll-contract" role="library"
-from course_lib.contracts.nll import check_nll_contract
+from course_lib.contracts import check_nll_contract
 
 # %% key="ex-nll-check" role="check" exercise="nll"
 progress.check("nll", check_nll_contract, my_next_token_nll)
@@ -2819,8 +2819,7 @@ r"""
 """
 
 # %% key="tying-contracts" role="library"
-from course_lib.contracts.parameter_count import check_parameter_count_contract
-from course_lib.contracts.tying import check_tying_contract
+from course_lib.contracts import check_parameter_count_contract, check_tying_contract
 
 # %% key="tying-contracts-use"
 def tied_pair(vocab_size: int, d_model: int) -> nn.Module:
@@ -3143,7 +3142,7 @@ r"""
 """
 
 # %% key="causality-contract" role="library"
-from course_lib.contracts.causality import check_causality_contract
+from course_lib.contracts import check_causality_contract
 
 # %% key="gallery-own"
 check_causality_contract(model, vocab_size=6, length=goal["context"])
@@ -3562,7 +3561,7 @@ def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> li
     raise NotImplementedError
 
 # %% key="sampling-contract" role="library"
-from course_lib.contracts.sampling import check_sampling_contract
+from course_lib.contracts import check_sampling_contract
 
 # %% key="ex-sampling-check" role="check" exercise="sampling"
 progress.check("sampling", check_sampling_contract, my_token_distribution)

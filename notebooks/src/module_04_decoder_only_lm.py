@@ -366,7 +366,7 @@ def my_causal_attention(queries, keys, values, d_head):
     raise NotImplementedError
 
 # %% key="causal-attention-contract" role="library"
-from course_lib.contracts.causal_attention import check_causal_attention_contract
+from course_lib.contracts import check_causal_attention_contract
 
 # %% key="ex-attention-check" role="check" exercise="attention"
 progress.check("attention", check_causal_attention_contract, my_causal_attention)
@@ -1229,7 +1229,7 @@ r"""
 """
 
 # %% key="causality-contract" role="library"
-from course_lib.contracts.causality import check_causality_contract
+from course_lib.contracts import check_causality_contract
 
 # %% key="lost-mask-contract"
 sizes_of_leaky = {"vocab_size": len(vocabulary), "length": 12}
@@ -1537,7 +1537,7 @@ r"""
 """
 
 # %% key="cache-contract" role="library"
-from course_lib.contracts.cache import check_cache_contract
+from course_lib.contracts import check_cache_contract
 
 # %% key="simple-contract"
 check_cache_contract(
@@ -2288,7 +2288,7 @@ for prompt, tokens, reason in zip(prompts, together.tokens, together.reasons, st
     assert (alone.tokens[0], alone.reasons[0]) == (tokens, reason)
 
 # %% key="batching-contract" role="library"
-from course_lib.contracts.batching import check_batching_contract
+from course_lib.contracts import check_batching_contract
 
 # %% key="fast-contracts"
 check_batching_contract(
@@ -2329,7 +2329,7 @@ def my_sample(logits, temperature, top_k, top_p, rng):
     raise NotImplementedError
 
 # %% key="sampler-contract" role="library"
-from course_lib.contracts.sampler import check_sampler_contract
+from course_lib.contracts import check_sampler_contract
 
 # %% key="ex-nucleus-check" role="check" exercise="nucleus"
 progress.check("nucleus", check_sampler_contract, my_sample)
@@ -3441,8 +3441,7 @@ r"""
 """
 
 # %% key="recap-parts" role="library"
-from course_lib.contracts.generation import check_generation_contract
-from course_lib.contracts.log_likelihood import check_log_likelihood_contract
+from course_lib.contracts import check_generation_contract, check_log_likelihood_contract
 
 # %% key="recap-script"
 class ScriptedDecoder(TypedDecoder):

@@ -21,6 +21,7 @@ from course_build.source.twins import stamp
 from .conftest import Repository, code, prose
 
 ROOT = Path(__file__).resolve().parents[2]
+MASKS = "course_lib.contracts.masks.causal_mask"
 COPIED = ("course_lib", "notebooks/src", "reference")
 KEPT = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|\{[^}]*\}|https?://\S+", re.DOTALL
@@ -169,7 +170,7 @@ def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
     for path in (course.root / "notebooks/src").glob("*.py"):
         path.unlink()
     course.source(
-        code("mask", "from course_lib.contracts.causal_mask import check_causal_mask_contract"),
+        code("mask", f"from {MASKS} import check_causal_mask_contract"),
         code("tales", "from course_lib.tales import tale_words", ' role="folded"'),
         prose("p"),
         code("stub", f"# en: a stub\n# ru: заготовка\n{STUB}\n\n\n{WRONG}"),

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from course_lib.contracts import ContractViolation, _candidate
-from course_lib.contracts._diagnosis import Diagnosis
+from course_lib.contracts import ContractViolation
+from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine.diagnosis import Diagnosis
 
 from .mutants import TookTooLong, mutants, time_limit
 from .trial import trials, verdict

@@ -12,7 +12,7 @@ import torch
 from course_lib import text
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.contracts import ContractViolation, check_attention_contract
-from course_lib.contracts._attention_case import (
+from course_lib.contracts.attention._attention_case import (
     AttentionCase,
     attention_by_library,
     attention_by_loops,
@@ -21,7 +21,7 @@ from course_lib.contracts._attention_case import (
     broadcast_axes,
     some_allowed,
 )
-from course_lib.contracts._diagnosis import _DIAGNOSIS_TEXTS
+from course_lib.contracts.engine.diagnosis import _DIAGNOSIS_TEXTS
 
 from .right_attentions import (
     FORWARD_ONLY,
@@ -472,7 +472,7 @@ def test_the_two_references_agree_to_rounding():
 
 
 def test_references_that_disagree_stop_the_contract(monkeypatch):
-    from course_lib.contracts import _attention_case
+    from course_lib.contracts.attention import _attention_case
 
     nan = torch.tensor(math.nan)
     monkeypatch.setattr(_attention_case, "attention_by_library", lambda case, rows: nan)

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, _block_case, check_block_contract
-from course_lib.contracts._block_case import (
+from course_lib.contracts import ContractViolation, check_block_contract
+from course_lib.contracts.block import _block_case
+from course_lib.contracts.block._block_case import (
     BlockLayer,
     BlockWatcher,
     block_by_loops,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from course_lib.contracts import ContractViolation, check_causal_attention_contract
-from course_lib.contracts._causal_attention_case import (
+from course_lib.contracts.attention._causal_attention_case import (
     causal_attention_by_library,
     causal_attention_by_loops,
     causal_attention_case,

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from course_lib.contracts import ContractViolation, causal_mask, check_causal_mask_contract
-from course_lib.contracts._causal_mask_case import MaskCase, mask_by_library, mask_by_loops
+from course_lib.contracts import ContractViolation, check_causal_mask_contract
+from course_lib.contracts.masks import causal_mask
+from course_lib.contracts.masks._causal_mask_case import MaskCase, mask_by_library, mask_by_loops
 from course_lib.masks import causal_allowed
 
 from .trial import verdict

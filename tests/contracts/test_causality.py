@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from course_lib.contracts import ContractViolation, check_causality_contract
-from course_lib.contracts._causality_case import (
+from course_lib.contracts.causality._causality_case import (
     CausalityCase,
     CausalityTexts,
     logit_spread,
     logits_apart,
 )
-from course_lib.contracts._causality_patterns import _named_pattern
+from course_lib.contracts.causality._causality_patterns import _named_pattern
 from course_lib.tiny_lm import TinyLM
 
 from .language_models import LM, NormOverItems, NormOverTime, TorchLM, V, causal, open_

@@ -1,7 +1,8 @@
 """A wrong candidate gets the same name, whoever was diagnosed before it."""
 
-from course_lib.contracts._diagnosis import Probe, diagnose
-from course_lib.mistakes.catalogue import Mistake
+from course_lib.contracts.engine.diagnosis import diagnose
+from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.watch import Probe
 
 
 def keeping_the_first():

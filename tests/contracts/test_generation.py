@@ -5,13 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, _generation_judge, check_generation_contract
-from course_lib.contracts._generation_model import (
+from course_lib.contracts import ContractViolation, check_generation_contract
+from course_lib.contracts.generation import _generation_judge
+from course_lib.contracts.generation._generation_loop import mistaken_generation
+from course_lib.contracts.generation._generation_model import (
     GenerationCase,
     generation_by_model,
     generation_by_rule,
 )
-from course_lib.mistakes._generation_loop import mistaken_generation
 
 from .trial import verdict
 from .variants_generation import RIGHT, fixed_number, only_tensors, plain_loop

@@ -6,12 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.contracts import (
-    ContractViolation,
-    check_parameter_count_contract,
-    parameter_count,
-)
-from course_lib.contracts._parameter_count_case import (
+from course_lib.contracts import ContractViolation, check_parameter_count_contract
+from course_lib.contracts.count import parameter_count
+from course_lib.contracts.count._parameter_count_case import (
     COUNT_PARTS,
     CountCase,
     count_by_library,

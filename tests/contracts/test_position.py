@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, _position_judge, check_position_contract
-from course_lib.contracts._position_case import (
+from course_lib.contracts import ContractViolation, check_position_contract
+from course_lib.contracts.position import _position_judge
+from course_lib.contracts.position._position_case import (
     PositionCase,
     position_by_library,
     position_by_loops,
@@ -115,7 +116,7 @@ def test_references_that_disagree_stop_the_contract(monkeypatch):
 
 
 def test_loops_that_disagree_with_the_library_stop_the_contract(monkeypatch):
-    from course_lib.contracts import _position_case
+    from course_lib.contracts.position import _position_case
 
     loops = _position_case.position_by_loops
     monkeypatch.setattr(

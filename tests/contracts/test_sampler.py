@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, _sampling_case, check_sampler_contract
-from course_lib.contracts._sampler_case import SamplerCase
-from course_lib.contracts._sampler_chance import (
+from course_lib.contracts import ContractViolation, check_sampler_contract
+from course_lib.contracts.sampling import _sampling_case
+from course_lib.contracts.sampling._sampler_case import SamplerCase
+from course_lib.contracts.sampling._sampler_chance import (
     ScriptedGenerator,
     SeededGenerator,
     sampler_agreements,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_sampling_contract
-from course_lib.contracts import _sampling_case as cases
-from course_lib.contracts._sampling_case import SamplingCase
-from course_lib.mistakes.sampling import SAMPLING_MISTAKES
+from course_lib.contracts.sampling import _sampling_case as cases
+from course_lib.contracts.sampling._sampling_case import SamplingCase
+from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 
 from .trial import verdict
 from .variants_sampling import WRONG, by_sets, checked, distribution_with

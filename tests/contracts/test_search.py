@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.contracts import (
     ContractViolation,
-    _candidate,
     check_attention_contract,
     check_sampling_contract,
 )
-from course_lib.contracts._diagnosis import Diagnosis
-from course_lib.mistakes.attention import ATTENTION_MISTAKES
-from course_lib.mistakes.sampling import SAMPLING_MISTAKES
+from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
+from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine.diagnosis import Diagnosis
+from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.sampling import token_distribution
 
 FEW = settings(max_examples=150, deadline=None, derandomize=True, print_blob=False)

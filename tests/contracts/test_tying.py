@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_lib.contracts import ContractViolation, check_tying_contract
-from course_lib.contracts._tying_case import TYING_RATE, adamw_step, sgd_step, tying_slopes
+from course_lib.contracts.tying._tying_case import TYING_RATE, adamw_step, sgd_step, tying_slopes
 from course_lib.tiny_lm import TinyLM
 
 from .trial import verdict
@@ -112,7 +112,7 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
 
 def test_no_optimiser_is_imported_for_it():
     code = "from course_lib.contracts import check_tying_contract as check\n"
-    code += "from course_lib.mistakes.tying import mistaken_tying, tie_rightly\n"
+    code += "from course_lib.contracts.tying.mistakes import mistaken_tying, tie_rightly\n"
     code += "import sys\ncheck(mistaken_tying(tie_rightly))\nprint('torch._dynamo' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from course_lib import text
-from course_lib.contracts import ContractReport, ContractViolation, _candidate
-from course_lib.contracts._diagnosis import Diagnosis
+from course_lib.contracts import ContractReport, ContractViolation
+from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine.diagnosis import Diagnosis
 
 HERE = __package__
 

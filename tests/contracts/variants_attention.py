@@ -2,7 +2,7 @@
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.contracts import check_attention_contract
-from course_lib.mistakes.attention import ATTENTION_MISTAKES
+from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
 
 from . import right_attentions, wrong_attentions, wrong_attentions_more
 from .right_attentions import by_bmm, by_logsumexp, by_online_softmax, written_plainly

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.contracts import check_block_contract
+from course_lib.contracts.block.mistakes import BLOCK_MISTAKES
 from course_lib.layers import PreNormBlock
-from course_lib.mistakes.block import BLOCK_MISTAKES
 
 from .trial import Fresh
 

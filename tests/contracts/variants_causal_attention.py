@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.contracts import check_causal_attention_contract
-from course_lib.decoder_lm.plain import causal_attention
-from course_lib.mistakes.causal_attention import (
+from course_lib.contracts.attention.causal_attention_mistakes import (
     CAUSAL_ATTENTION_MISTAKES,
     mistaken_causal_attention,
 )
+from course_lib.decoder_lm.plain import causal_attention
 
 from .trial import Fresh
 

@@ -5,8 +5,8 @@ import math
 import torch
 
 from course_lib.contracts import check_causal_mask_contract
+from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES
 from course_lib.masks import causal_allowed
-from course_lib.mistakes.causal_mask import CAUSAL_MASK_MISTAKES
 
 from .trial import Fresh
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from course_lib.causality import CausalityProbe
 from course_lib.contracts import check_causality_contract
-from course_lib.mistakes.causality import CAUSALITY_MISTAKES
+from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES
 from course_lib.tiny_lm import TinyLM
 
 from .language_models import (

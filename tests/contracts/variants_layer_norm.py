@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.contracts import check_layer_norm_contract
+from course_lib.contracts.norm.mistakes import LAYER_NORM_MISTAKES
 from course_lib.layers import layer_norm
-from course_lib.mistakes.layer_norm import LAYER_NORM_MISTAKES
 
 from .trial import Fresh
 

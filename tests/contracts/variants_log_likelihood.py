@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.contracts import check_log_likelihood_contract
+from course_lib.contracts.likelihood.log_likelihood_mistakes import LOG_LIKELIHOOD_MISTAKES
 from course_lib.likelihood import token_nll
-from course_lib.mistakes.log_likelihood import LOG_LIKELIHOOD_MISTAKES
 
 from .trial import Fresh
 

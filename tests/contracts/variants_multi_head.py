@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from course_lib.attention import MultiHeadSelfAttention
 from course_lib.contracts import check_multi_head_contract
-from course_lib.mistakes.multi_head import MULTI_HEAD_MISTAKES
+from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
 
 from .trial import Fresh
 from .variants_causal_mask import mask_by_tril

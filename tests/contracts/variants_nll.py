@@ -3,7 +3,7 @@
 import torch
 
 from course_lib.contracts import check_nll_contract
-from course_lib.mistakes.nll import NLL_MISTAKES
+from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES
 
 from .likelihoods import (
     RIGHT_LOSSES,

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from course_lib.contracts import check_parameter_count_contract
+from course_lib.contracts.count.mistakes import PARAMETER_COUNT_MISTAKES
 from course_lib.cost import count_matrix_weights, count_parameters
-from course_lib.mistakes.parameter_count import PARAMETER_COUNT_MISTAKES
 
 from .trial import Fresh
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.contracts import check_perplexity_contract
-from course_lib.mistakes.perplexity import PERPLEXITY_MISTAKES
+from course_lib.contracts.likelihood.perplexity_mistakes import PERPLEXITY_MISTAKES
 
 from .likelihoods import (
     RIGHT_LOSSES,

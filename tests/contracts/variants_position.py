@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_position_contract
-from course_lib.mistakes.position import POSITION_MISTAKES
+from course_lib.contracts.position.mistakes import POSITION_MISTAKES
 from course_lib.positions import sinusoidal_encoding
 
 from .trial import Fresh

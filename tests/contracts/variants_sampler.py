@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_sampler_contract
-from course_lib.mistakes.sampler import SAMPLER_MISTAKES
+from course_lib.contracts.sampling.sampler_mistakes import SAMPLER_MISTAKES
 from course_lib.sampling import token_distribution
 
 from .trial import Fresh

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_sampling_contract
-from course_lib.mistakes.sampling import SAMPLING_MISTAKES
+from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.sampling import token_distribution
 
 from .trial import Fresh

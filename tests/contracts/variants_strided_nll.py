@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_strided_nll_contract
-from course_lib.mistakes.strided_nll import STRIDED_NLL_MISTAKES
+from course_lib.contracts.likelihood.strided_nll_mistakes import STRIDED_NLL_MISTAKES
 
 from .trial import Fresh
 

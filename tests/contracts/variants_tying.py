@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from course_lib.contracts import check_tying_contract
-from course_lib.mistakes.tying import TYING_MISTAKES
+from course_lib.contracts.tying.mistakes import TYING_MISTAKES
 from course_lib.tiny_lm import TinyLM
 
 from .trial import Fresh

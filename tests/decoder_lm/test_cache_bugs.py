@@ -8,10 +8,10 @@ import pytest
 from course_lib import text
 from course_lib.cache_bugs import CACHE_BUGS, everyday_tests
 from course_lib.contracts import ContractViolation, check_cache_contract
+from course_lib.contracts.cache.mistakes import CACHE_MISTAKES
 from course_lib.decoder_lm.errors import ContextOverflow
 from course_lib.decoder_lm.shape import ModelShape, as_arrays, random_parameters
 from course_lib.decoder_lm.simple import SimpleDecoder
-from course_lib.mistakes.cache import CACHE_MISTAKES
 
 CLAUSES = {
     "mask_top_left": "single_tokens",

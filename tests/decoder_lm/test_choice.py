@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts.sampler import check_sampler_contract
+from course_lib.contracts.sampling.sampler import check_sampler_contract
 from course_lib.decoder_lm.choice import (
     SamplingConfig,
     TokenScore,

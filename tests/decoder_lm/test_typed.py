@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts.generation import check_generation_contract
-from course_lib.contracts.log_likelihood import check_log_likelihood_contract
+from course_lib.contracts.generation.generation import check_generation_contract
+from course_lib.contracts.likelihood.log_likelihood import check_log_likelihood_contract
 from course_lib.decoder_lm import typed, typed_model
 from course_lib.decoder_lm.shape import as_lists, random_parameters
 from course_lib.decoder_lm.typed import (

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from course_lib.mistakes.attention import ATTENTION_MISTAKES
-from course_lib.mistakes.cache import CACHE_MISTAKES
-from course_lib.mistakes.catalogue import Mistake
-from course_lib.mistakes.causal_attention import CAUSAL_ATTENTION_MISTAKES
-from course_lib.mistakes.causal_mask import CAUSAL_MASK_MISTAKES
-from course_lib.mistakes.multi_head import MULTI_HEAD_MISTAKES
-from course_lib.mistakes.nll import NLL_MISTAKES
-from course_lib.mistakes.sampler import SAMPLER_MISTAKES
-from course_lib.mistakes.sampling import SAMPLING_MISTAKES
+from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
+from course_lib.contracts.attention.causal_attention_mistakes import CAUSAL_ATTENTION_MISTAKES
+from course_lib.contracts.cache.mistakes import CACHE_MISTAKES
+from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
+from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES
+from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES
+from course_lib.contracts.sampling.sampler_mistakes import SAMPLER_MISTAKES
+from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Attention and causal attention: their contracts and the mistakes people make in them."""

@@ -1,0 +1,1 @@
+"""Batches of prompts: their contract and the mistakes people make in them."""

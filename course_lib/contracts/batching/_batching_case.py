@@ -1,0 +1,215 @@
+"""Batches of prompts, and what their rows are held to."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from course_lib.contracts.batching._batching_observer import BatchObserver
+from course_lib.contracts.cache._logit_arrays import (
+    LOGIT_TOLERANCES,
+    logit_error,
+    logit_mismatches,
+    read_logits,
+    scribble_over,
+)
+from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
+from course_lib.text import localized
+
+_BATCHING_FACTS = {
+    "rows": {
+        "en": "rows that differ from the prompt alone (of {total}): {rows}",
+        "ru": "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
+    },
+    "shorter": {
+        "en": "just the shorter prompts",
+        "ru": "это как раз более короткие затравки",
+    },
+    "longer": {
+        "en": "just the longer prompts",
+        "ru": "это как раз более длинные затравки",
+    },
+    "another prompt": {
+        "en": "row {row} is what another prompt of the batch gives",
+        "ru": "строка {row} — это ответ на другую затравку пакета",
+    },
+    "last token missing": {
+        "en": "row {row} is what the prompt gives without its last token",
+        "ru": "строка {row} — это ответ на затравку без последнего токена",
+    },
+    "first token missing": {
+        "en": "row {row} is what the prompt gives without its first token",
+        "ru": "строка {row} — это ответ на затравку без первого токена",
+    },
+    "front only": {
+        "en": "row {row} is what the front part of the prompt gives",
+        "ru": "строка {row} — это ответ на одно лишь начало затравки",
+    },
+    "end only": {
+        "en": "row {row} is what the end part of the prompt gives",
+        "ru": "строка {row} — это ответ на один лишь конец затравки",
+    },
+    "after the prompts before it": {
+        "en": "row {row} is what the prompt gives after all prompts before it",
+        "ru": "строка {row} — это ответ на все предыдущие затравки и эту вслед за ними",
+    },
+    "with padding in front": {
+        "en": "row {row} is what padding and then the prompt give",
+        "ru": "строка {row} — это ответ на дополнение и затравку вслед за ним",
+    },
+    "with padding behind": {
+        "en": "row {row} is what the prompt and then padding give",
+        "ru": "строка {row} — это ответ на затравку и дополнение вслед за ней",
+    },
+    "trace": {
+        "en": "the same batch gives other logits after another batch",
+        "ru": "тот же пакет после другого пакета даёт другие логиты",
+    },
+    "overwritten": {
+        "en": "a later call changed an earlier result",
+        "ru": "следующий вызов изменил прежний результат",
+    },
+    "came back": {
+        "en": "the caller wrote into a result, and it came back",
+        "ru": "то, что записали в прежний результат, оказалось в новом",
+    },
+    "edited": {
+        "en": "the prompts became {after}",
+        "ru": "затравки стали такими: {after}",
+    },
+}
+
+
+@dataclass(frozen=True)
+class BatchCase:
+    """The prompts of a batch; `between` is a batch that is given between two calls."""
+
+    prompts: tuple[tuple[int, ...], ...]
+    between: tuple[tuple[int, ...], ...] = ()
+
+    def arguments(self) -> dict[str, Any]:
+        """Name the arguments, for a message and for calling again."""
+        named = {"prompts": [list(prompt) for prompt in self.prompts]}
+        if self.between:
+            named["prompts_between"] = [list(prompt) for prompt in self.between]
+        return named
+
+    def smaller(self) -> Iterator["BatchCase"]:
+        """One prompt less, then one token less."""
+        if self.between:
+            return
+        for place in range(len(self.prompts)):
+            rest = (*self.prompts[:place], *self.prompts[place + 1 :])
+            if rest:
+                yield replace(self, prompts=rest)
+        for place, prompt in enumerate(self.prompts):
+            for shorter in (prompt[1:], prompt[:-1]):
+                if shorter:
+                    cut = (*self.prompts[:place], shorter, *self.prompts[place + 1 :])
+                    yield replace(self, prompts=cut)
+
+
+def _batching_call(seen: BatchObserver, prompts: tuple) -> tuple[np.ndarray, Any]:
+    raw = call_candidate(seen.batch, [list(prompt) for prompt in prompts])
+    return read_logits(raw, (len(prompts), seen.vocab_size)).values.copy(), raw
+
+
+def _batching_one_by_one(seen: BatchObserver, prompts: tuple) -> np.ndarray:
+    shape = (seen.vocab_size,)
+    rows = [read_logits(call_candidate(seen.one, list(each)), shape).values for each in prompts]
+    return np.stack(rows)
+
+
+def _batching_compare(
+    seen: BatchObserver, got: np.ndarray, want: np.ndarray, kind: str, facts: Any
+) -> float:
+    """The largest error of a row, as a share of that row's largest logit."""
+    error = max(logit_error(*rows) for rows in zip(got, want, strict=True))
+    if error <= LOGIT_TOLERANCES[seen.kind]:
+        return error
+    raise Breach(kind, error, mismatches=logit_mismatches(got, want), facts=facts)
+
+
+def judge_batch_form(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+    """Demand numbers of the right shape from both functions."""
+    _batching_one_by_one(seen, case.prompts)
+    _batching_call(seen, case.prompts)
+    return 0.0
+
+
+def judge_batch_rows(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+    """Each row must equal its prompt alone."""
+    want = _batching_one_by_one(seen, case.prompts)
+    got, _ = _batching_call(seen, case.prompts)
+
+    def facts() -> str:
+        return _batching_row_facts(seen, case, got, want)
+
+    return _batching_compare(seen, got, want, "wrong", facts)
+
+
+def _batching_row_facts(
+    seen: BatchObserver, case: BatchCase, got: np.ndarray, want: np.ndarray
+) -> str:
+    """Which rows are wrong, how their lengths compare, and what the first of them equals."""
+    lengths = [len(prompt) for prompt in case.prompts]
+    wrong = [n for n in range(len(want)) if not seen.same(got[n], want[n])]
+    rows = ", ".join(map(str, wrong[:8])) + (" …" if len(wrong) > 8 else "")
+    told = [localized(_BATCHING_FACTS["rows"], rows=rows, total=len(want))]
+    for name, end in (("shorter", max(lengths)), ("longer", min(lengths))):
+        if wrong and wrong == [n for n, length in enumerate(lengths) if length != end]:
+            told.append(localized(_BATCHING_FACTS[name]))
+            break
+    label = seen.label(case.prompts, wrong[0]) if wrong else ""
+    if label in _BATCHING_FACTS:
+        told.append(localized(_BATCHING_FACTS[label], row=wrong[0]))
+    return "; ".join(told)
+
+
+def judge_batch_repeats(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+    """The first batch of all, again, with others of the same shape and of other shapes between."""
+    kept, worst = seen.first["first"], 0.0
+    alone = _batching_one_by_one(seen, case.prompts)
+    for other in (case.between, case.prompts[:1], case.between[:2], case.between * 2):
+        got, _ = _batching_call(seen, case.prompts)
+        if kept is None:
+            return 0.0  # what the first call was will be said by another clause
+        facts = localized(_BATCHING_FACTS["trace"])
+        worst = max(worst, _batching_compare(seen, got, kept, "trace", facts))
+        _batching_call(seen, other)
+        again = _batching_one_by_one(seen, case.prompts)
+        worst = max(worst, _batching_compare(seen, again, alone, "trace", facts))
+    return worst
+
+
+def judge_batch_memory(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+    """Later calls leave earlier results alone, and what is written into one does not return."""
+    kept, raw = _batching_call(seen, case.prompts)
+    _batching_call(seen, tuple(prompt[::-1] for prompt in case.prompts))
+    _batching_call(seen, tuple(seen.prompt(len(prompt), 9) for prompt in case.prompts))
+    now = read_logits(raw, kept.shape).values
+    facts = localized(_BATCHING_FACTS["overwritten"])
+    _batching_compare(seen, now, kept, "overwritten", facts)
+    single = call_candidate(seen.one, list(case.prompts[0]))
+    alone = read_logits(single, (seen.vocab_size,)).values.copy()
+    call_candidate(seen.one, list(seen.prompt(len(case.prompts[0]), 9)))
+    now = read_logits(single, alone.shape).values
+    _batching_compare(seen, now[None], alone[None], "overwritten", facts)
+    scribble_over(raw)
+    got, _ = _batching_call(seen, case.prompts)
+    return _batching_compare(seen, got, kept, "came back", localized(_BATCHING_FACTS["came back"]))
+
+
+def judge_batch_edits(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+    """The prompts must be as they were, after both functions."""
+    before = [list(prompt) for prompt in case.prompts]
+    together, apart = [list(prompt) for prompt in before], [list(prompt) for prompt in before]
+    call_candidate(seen.batch, together)
+    for prompt in apart:
+        call_candidate(seen.one, prompt)
+    for after in (together, apart):
+        if after != before:
+            facts = localized(_BATCHING_FACTS["edited"], after=after)
+            raise Breach("edited", str(after), str(before), facts=facts)
+    return 0.0

@@ -1,0 +1,1 @@
+"""Cached models: their contract and the mistakes people make in them."""

@@ -1,0 +1,136 @@
+"""Read logits of any framework: as float64, with the precision that they really have."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from course_lib.contracts.engine.candidate import Breach
+from course_lib.report import Mismatch
+from course_lib.text import localized
+
+# What rounding may do to a logit, as a share of the largest one.
+LOGIT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
+
+_LOGIT_TEXTS = {
+    "not_array": {
+        "en": "the result is no array of numbers but a {came}",
+        "ru": "результат не массив чисел: его тип {came}",
+    },
+    "shape": {
+        "en": "the logits have shape {came}, the call asks for {wanted}",
+        "ru": "у логитов форма {came}, а вызов требует {wanted}",
+    },
+    "not_finite": {
+        "en": "{count} of {size} logits are NaN or infinite",
+        "ru": "NaN или бесконечности: {count} из {size} логитов",
+    },
+    "finite": {"en": "finite numbers", "ru": "конечные числа"},
+}
+
+
+class LogitArray(NamedTuple):
+    """Logits as float64, and the name of the precision they were computed in."""
+
+    values: np.ndarray
+    kind: str
+
+    @property
+    def tolerance(self) -> float:
+        """How far two right computations may lie apart, as a share of the largest logit."""
+        return LOGIT_TOLERANCES[self.kind]
+
+
+def logit_array(value: Any) -> LogitArray:
+    """Turn a result into numbers; TypeError or ValueError if it holds none."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        if value.is_complex():
+            raise TypeError("complex numbers")
+        value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    if isinstance(value, (str, bytes, dict, set)) or value is None:
+        raise TypeError("no numbers")
+    if isinstance(value, (list, tuple)):
+        value = [logit_array(part).values if hasattr(part, "shape") else part for part in value]
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" and "bfloat16" not in str(array.dtype):
+        raise TypeError(f"an array of {array.dtype}")
+    values = array.astype(np.float64)
+    return LogitArray(values, _logit_kind(values))
+
+
+def _logit_kind(values: np.ndarray) -> str:
+    """The narrowest type that holds all the numbers: they were rounded to it, whatever it is now.
+
+    A model in half precision often hands its logits out as float32, and a list has no type.
+    """
+    finite = values[np.isfinite(values)]
+    if finite.size == 0 or (finite == np.round(finite)).all():
+        return "float64"
+    with np.errstate(over="ignore"):
+        single = finite.astype(np.float32)
+        if (single != finite).any():
+            return "float64"
+        if (single.view(np.uint32) & 0xFFFF == 0).all():
+            return "bfloat16"
+        return "float16" if (single.astype(np.float16) == single).all() else "float32"
+
+
+def read_logits(value: Any, shape: tuple[int, ...]) -> LogitArray:
+    """Demand finite numbers of the given shape; anything else is a breach of the form."""
+    try:
+        array = logit_array(value)
+    except Exception as error:
+        text = localized(_LOGIT_TEXTS["not_array"], came=type(value).__name__)
+        raise _logit_breach("not_array", type(value).__name__, str(list(shape)), text) from error
+    if array.values.shape != shape:
+        came = str(list(array.values.shape))
+        text = localized(_LOGIT_TEXTS["shape"], came=came, wanted=list(shape))
+        raise _logit_breach("shape", came, str(list(shape)), text)
+    bad = int((~np.isfinite(array.values)).sum())
+    if bad:
+        text = localized(_LOGIT_TEXTS["not_finite"], count=bad, size=array.values.size)
+        raise _logit_breach("not_finite", str(bad), localized(_LOGIT_TEXTS["finite"]), text)
+    return array
+
+
+def _logit_breach(kind: str, came: str, wanted: str, text: str) -> Breach:
+    return Breach(kind, came, wanted, facts=text, clause="result_form")
+
+
+def logit_error(got: np.ndarray, want: np.ndarray) -> float:
+    """The largest difference as a share of the largest right logit."""
+    scale = max(float(np.abs(want).max(initial=0.0)), 1e-30)
+    return float(np.abs(got - want).max(initial=0.0)) / scale
+
+
+def logit_mismatches(got: np.ndarray, want: np.ndarray, field: str = "logits") -> tuple:
+    """The first places that differ by more than a tenth of the largest difference."""
+    gap = np.abs(got - want)
+    places = np.argwhere(gap > 0.1 * gap.max())[:3]
+    return tuple(
+        Mismatch(field, tuple(map(int, place)), float(got[tuple(place)]), float(want[tuple(place)]))
+        for place in places
+    )
+
+
+def coarser_kind(*kinds: str) -> str:
+    """The precision with the widest tolerance among several."""
+    return max(kinds, key=LOGIT_TOLERANCES.__getitem__)
+
+
+def scribble_over(value: Any) -> None:
+    """Write into a result, as its owner may; a result that cannot be written to is left alone."""
+    try:
+        if isinstance(value, torch.Tensor):
+            value.detach().zero_()
+        elif isinstance(value, np.ndarray):
+            value[...] = 0
+        elif isinstance(value, list):
+            for place, part in enumerate(value):
+                if isinstance(part, list):
+                    scribble_over(part)
+                elif isinstance(part, float):
+                    value[place] = 0.0
+    except Exception:
+        return

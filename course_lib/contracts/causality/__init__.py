@@ -1,0 +1,1 @@
+"""Causality of a whole model: its contract and the mistakes people make in it."""

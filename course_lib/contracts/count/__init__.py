@@ -1,0 +1,1 @@
+"""Counting parameters: its contract and the mistakes people make in it."""

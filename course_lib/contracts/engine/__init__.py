@@ -1,0 +1,1 @@
+"""What every contract shares: a call, a judge, a clause, a diagnosis."""

@@ -1,0 +1,279 @@
+"""Run a stranger's function under a contract: call it safely, cut a failure down, name it."""
+
+import inspect
+import random
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+from course_lib.contracts.engine.diagnosis import Diagnosis
+from course_lib.report import ClauseResult, ContractViolation, Mismatch
+from course_lib.text import localized
+
+_CANDIDATE_TEXTS = {
+    "all": {"en": "all", "ru": "все"},
+    "finite": {"en": "finite", "ru": "конечное число"},
+    "no_error": {"en": "no error", "ru": "без ошибки"},
+    "returned": {"en": "no error, a result", "ru": "не ошибка, а результат"},
+    "raised": {"en": "it raised {error}: {message}", "ru": "возникла ошибка {error}: {message}"},
+    "raised_at": {"en": " (at `{line}`)", "ru": " (в строке `{line}`)"},
+}
+
+
+class Breach(Exception):
+    """A demand that was not met; `hold_clause` turns it into a ContractViolation.
+
+    `kind` tells one way of failing from another while the input is cut down; `facts` says, or
+    is called to say, what the failure proves; `clause` names the clause that is broken when it is
+    not the one being run.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        measured: float | str,
+        allowed: float | str | None = None,
+        *,
+        mismatches: tuple[Mismatch, ...] = (),
+        facts: str | Callable[[], str] = "",
+        clause: str = "",
+    ) -> None:
+        super().__init__(kind)
+        self.kind, self.measured, self.allowed = kind, measured, allowed
+        self.mismatches, self.facts, self.clause = mismatches, facts, clause
+
+    def told(self) -> str:
+        """What the failure proves, in words."""
+        return self.facts if isinstance(self.facts, str) else self.facts()
+
+
+@dataclass(frozen=True)
+class ContractSubject:
+    """A candidate before its contract: who it is, what is asked of it, how to explain it."""
+
+    contract: str
+    candidate: Callable[..., Any]
+    meanings: dict[str, dict[str, str]]
+    explain: Callable[[Any], Diagnosis]
+    fields: tuple[str, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def quiet_globals() -> Iterator[None]:
+    """Run a block with fresh generators and plain flags; put everything back afterwards."""
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    torch_state, dtype = torch.get_rng_state(), torch.get_default_dtype()
+    deterministic = _deterministic_flags()
+    precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    try:
+        random.seed(18)
+        np.random.seed(18)
+        torch.default_generator.manual_seed(18)
+        torch.set_default_dtype(torch.float32)
+        if precision != "highest":
+            torch.set_float32_matmul_precision("highest")
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            np.errstate(),
+            warnings.catch_warnings(),
+        ):
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        torch.set_default_dtype(dtype)
+        if _deterministic_flags() != deterministic:  # setting them imports torch's compiler
+            torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
+        if torch.get_float32_matmul_precision() != precision:
+            torch.set_float32_matmul_precision(precision)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
+def _deterministic_flags() -> tuple[bool, bool]:
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+def is_stub(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Tell whether the simplest call of all says "not implemented"."""
+    try:
+        candidate(*args, **kwargs)
+    except NotImplementedError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def call_candidate(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call the candidate where it must not raise; an error is a breach with its cause chained."""
+    try:
+        return candidate(*args, **kwargs)
+    except Exception as error:
+        raise Breach(
+            f"raised {type(error).__name__}",
+            type(error).__name__,
+            localized(_CANDIDATE_TEXTS["no_error"]),
+            facts=raised_facts(candidate, error),
+        ) from error
+
+
+def must_raise(
+    wanted: type[Exception],
+    candidate: Callable[..., Any],
+    *args: Any,
+    facts: str = "",
+    **kwargs: Any,
+) -> None:
+    """Call the candidate where it must raise `wanted`; anything else is a breach."""
+    try:
+        candidate(*args, **kwargs)
+    except wanted:
+        return
+    except Exception as error:
+        raise Breach(
+            f"raised {type(error).__name__}",
+            type(error).__name__,
+            wanted.__name__,
+            facts="; ".join(text for text in (facts, raised_facts(candidate, error)) if text),
+        ) from error
+    returned = localized(_CANDIDATE_TEXTS["returned"])
+    raise Breach("accepted", returned, wanted.__name__, facts=facts)
+
+
+def raised_facts(candidate: Callable[..., Any], error: Exception) -> str:
+    """Say what was raised, and at which line of the candidate's own file."""
+    message = textwrap.shorten(str(error), 160, placeholder=" …")
+    text = localized(_CANDIDATE_TEXTS["raised"], error=type(error).__name__, message=message)
+    code = getattr(inspect.unwrap(candidate), "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.line for frame in frames if code and frame.filename == code.co_filename]
+    if lines and lines[-1]:
+        shown = textwrap.shorten(lines[-1], 80, placeholder=" …")
+        text += localized(_CANDIDATE_TEXTS["raised_at"], line=shown)
+    return text
+
+
+class ExportedNumbers(TorchFunctionMode):
+    """Count the floating-point numbers that are taken out of torch while a function runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        exits = ("numpy", "tolist", "item", "__array__", "__float__", "__dlpack__")
+        if getattr(func, "__name__", "") in exits and args[0].is_floating_point():
+            self.count += args[0].numel()
+        return func(*args, **(kwargs or {}))
+
+
+def is_forward_only(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Tell whether the candidate computes outside torch, where no gradient can follow.
+
+    It does if its result hangs on no graph and it took out as many numbers as its tensors hold.
+    """
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    tracked = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    exported = ExportedNumbers()
+    try:
+        with exported:
+            result = candidate(*tracked, *args[len(tensors) :], **kwargs)
+    except Exception:
+        result = None  # numpy refuses a tensor that requires a gradient
+    parts = [result, *getattr(result, "__dict__", {}).values()]
+    connected = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+    return not connected and exported.count >= sum(tensor.numel() for tensor in tensors)
+
+
+def finite_wanted() -> str:
+    """What should have come in the place of NaN or infinity."""
+    return localized(_CANDIDATE_TEXTS["finite"])
+
+
+def hold_clause(
+    subject: ContractSubject,
+    name: str,
+    allowed: float | None,
+    judge: Callable[[ContractSubject, Any], float],
+    cases: Iterable[Any],
+) -> ClauseResult:
+    """Judge the candidate on every case; return the largest error or raise the violation.
+
+    A case knows its `arguments()` by name and the `smaller()` cases to try when it fails.
+    Where `allowed` is None there is nothing to measure, and the cases that passed are counted.
+    """
+    worst, count = 0.0, 0
+    for case in cases:
+        try:
+            worst, count = max(worst, judge(subject, case)), count + 1
+        except Breach as breach:
+            small, last = cut_down(lambda smaller: judge(subject, smaller), case, breach)
+            broken = last.clause or name
+            failed = ClauseResult(
+                broken,
+                localized(subject.meanings[broken]),
+                last.measured,
+                (allowed or "") if last.allowed is None else last.allowed,
+            )
+            named = named_by(subject)
+            diagnosis = "; ".join(text for text in (last.told(), named.text) if text)
+            raise ContractViolation(
+                subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
+            ) from last.__cause__
+    if allowed is None:
+        return ClauseResult(
+            name,
+            localized(subject.meanings[name]),
+            f"{count}/{count}",
+            localized(_CANDIDATE_TEXTS["all"]),
+        )
+    return ClauseResult(name, localized(subject.meanings[name]), worst, allowed)
+
+
+def named_by(subject: ContractSubject) -> Diagnosis:
+    """Which catalogued mistakes the candidate equals."""
+    return subject.explain(subject)
+
+
+def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:
+    """Shrink a failing case for as long as it still fails in the same way.
+
+    A failure that proves something must prove something still: what is said is about what is shown.
+    """
+    tries, telling = 200, bool(breach.told())
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        for smaller in case.smaller():
+            tries -= 1
+            try:
+                judge(smaller)
+            except Breach as again:
+                alike = (again.kind, again.clause) == (breach.kind, breach.clause)
+                if alike and (again.told() or not telling):
+                    case, breach, progress = smaller, again, True
+                    break
+            if tries <= 0:
+                break
+    return case, breach

@@ -1,0 +1,127 @@
+"""A contract as a declaration: clauses, each a sentence, a judge and the calls it is asked on."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.contracts.engine.call import Call
+from course_lib.contracts.engine.candidate import (
+    hold_clause,
+    is_forward_only,
+    is_stub,
+    quiet_globals,
+)
+from course_lib.contracts.engine.diagnosis import Diagnosis
+from course_lib.contracts.engine.judge import Judge
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import both
+from course_lib.report import ClauseResult, ContractReport
+
+Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One demand: its name, "English | русский", how it is judged, on which calls, what is allowed.
+
+    Where `allowed` is None nothing is measured, and the calls that passed are counted. `calls` may
+    be a generator; what they are must have `arguments()` and `smaller()`. A clause that does not
+    apply to the candidate (`when`) is not asked, and the report says so.
+    """
+
+    name: str
+    meaning: str | tuple[str, ...]
+    judge: Judge
+    calls: Iterable[Any]
+    allowed: float | None = None
+    when: Callable[[Subject, "Clause"], bool] = lambda subject, clause: True
+
+
+def tracked(subject: Subject, clause: Clause) -> bool:
+    """A clause about gradients is for what autograd can follow; its calls are a list."""
+    given = next(iter(clause.calls)).fresh()
+    return not is_forward_only(subject.candidate, *given.positional, **given.keywords)
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Everything that is asked of a function, and how a wrong one is explained.
+
+    `name` as in check_<name>_contract. `clauses` gives them anew for each subject, in the order in
+    which they are asked: the ones that tell most about a mistake first. `explain` names the
+    mistakes of a subject that was refused. `figures` are those of the report: from each name the
+    clauses whose largest error it is, or a function of the subject and of all that was measured;
+    without it every clause gives its <name>_max_error. `notes` are lines to read below the report.
+    `observe` looks at the candidate before anything is asked; NotImplementedError means a stub.
+    """
+
+    name: str
+    terms: Terms
+    clauses: Callable[[Subject], Iterable[Clause]]
+    explain: Callable[[Subject], Diagnosis]
+    figures: Figures | None = None
+    notes: Callable[[Subject], Iterable[str]] = lambda subject: ()
+    observe: Callable[[Any, Mapping[str, Any]], Any] | None = None
+
+    def check(self, candidate: Any, **options: Any) -> ContractReport:
+        """Hold a candidate to every clause; a report, or a ContractViolation."""
+        if not callable(candidate):
+            came = type(candidate).__name__
+            raise TypeError(f"{self.terms.asked} must be a function, got {came}")
+        with quiet_globals():
+            try:
+                subject, clauses = self.prepare(candidate, **options)
+            except NotImplementedError:
+                return ContractReport(f"check_{self.name}_contract", attempted=False)
+            asked = [clause for clause in clauses if clause.when(subject, clause)]
+            rows = tuple(hold(subject, clause) for clause in asked)
+            figures = self._figures(subject, {row.name: row.measured for row in rows})
+            notes = tuple(self.notes(subject))
+        left = tuple(clause.name for clause in clauses if clause not in asked)
+        return ContractReport(subject.contract, rows, figures, unchecked=left, notes=notes)
+
+    def prepare(self, candidate: Any, **options: Any) -> tuple[Subject, list[Clause]]:
+        """The subject and its clauses; NotImplementedError if the candidate is a stub."""
+        seen = self.observe(candidate, options) if self.observe else None
+        title, meanings = f"check_{self.name}_contract", {}
+        subject = Subject(
+            title, candidate, meanings, self.explain, terms=self.terms, options=options, seen=seen
+        )
+        clauses = list(self.clauses(subject))
+        meanings |= {clause.name: both(clause.meaning) for clause in clauses}
+        if self.observe is None and is_stub(lambda: _first(clauses).fresh().to(candidate)):
+            raise NotImplementedError
+        return subject, clauses
+
+    def _figures(self, subject: Subject, measured: dict[str, Any]) -> dict[str, Any]:
+        if callable(self.figures):
+            return self.figures(subject, measured)
+        errors = {name: error for name, error in measured.items() if isinstance(error, float)}
+        if self.figures is None:
+            return {f"{name}_max_error": error for name, error in errors.items()}
+        return {
+            figure: max(errors.get(name, math.nan) for name in _tuple(names))
+            for figure, names in self.figures.items()
+        }
+
+
+def _first(clauses: list[Clause]) -> Call:
+    """The first call of the first clause, which is a list: the simplest of all."""
+    return clauses[0].calls[0]
+
+
+def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def hold(subject: Subject, clause: Clause) -> ClauseResult:
+    """Judge a subject by one clause."""
+    allowed = clause.allowed or 0.0
+    return hold_clause(
+        subject,
+        clause.name,
+        clause.allowed,
+        lambda subject, call: clause.judge(subject, call, allowed),
+        clause.calls,
+    )

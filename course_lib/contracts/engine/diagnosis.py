@@ -1,0 +1,233 @@
+"""Name a wrong candidate: hold what it does against what every catalogued mistake does."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from course_lib.contracts.engine.mistake import Mistake, both_mistakes
+from course_lib.contracts.engine.watch import (
+    UNSTEADY,
+    Probe,
+    alike,
+    is_unsteady,
+    look_once,
+    watch,
+    watch_all,
+)
+from course_lib.text import localized
+
+_DIAGNOSIS_TEXTS = {
+    "everywhere": {
+        "en": "on fresh inputs it behaves exactly like {told}",
+        "ru": "на новых входах функция ведёт себя в точности как {told}",
+    },
+    "core": {
+        "en": "in ordinary calls it behaves exactly like {told}",
+        "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
+    },
+    "or": {
+        "en": " — or, indistinguishable here, like {told}",
+        "ru": " — или, что здесь неотличимо, как {told}",
+    },
+    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
+    "more": {
+        "en": "; not every wrong answer is explained by this",
+        "ru": "; этим объясняются не все неверные ответы",
+    },
+}
+
+
+class Diagnosis(NamedTuple):
+    """The catalogued mistakes that a candidate equals, each with what links it to those before.
+
+    `more` says that there are wrong answers that none of them gives. The words are made when they
+    are asked for, in the language of that moment.
+    """
+
+    linked: tuple[tuple[str, Mistake], ...] = ()
+    more: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the mistakes."""
+        return tuple(mistake.name for _, mistake in self.linked)
+
+    @property
+    def text(self) -> str:
+        """The mistakes and their fixes in words; empty if there are none."""
+        told = [
+            localized(_DIAGNOSIS_TEXTS[link], told=mistake.told()) for link, mistake in self.linked
+        ]
+        return "".join(told) + (localized(_DIAGNOSIS_TEXTS["more"]) if self.more else "")
+
+
+class _Suspicion(NamedTuple):
+    """Mistakes and the numbers of the probes on which they show; the candidate equals them all."""
+
+    mistakes: tuple[Mistake, ...]
+    shows: frozenset[int]
+
+
+def diagnose(
+    candidate: Any,
+    catalogue: Sequence[Mistake],
+    probes: Sequence[Probe],
+    reference: Any,
+    known: dict[str, Any] | None = None,
+) -> Diagnosis:
+    """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
+
+    Args:    reference: a right candidate; a mistake shows where it differs from this one
+             known: the mistakes that were seen in these very probes, kept by the caller
+    """
+    right, given = watch_all(reference, probes), watch_all(candidate, probes)
+    wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
+    core = {n for n, probe in enumerate(probes) if probe.core}
+    if not wrong:
+        return Diagnosis()
+    known = {} if known is None else known
+    if is_unsteady(given[0]):
+        answers = [(each, _unsteady_answers(each, candidate, probes, given)) for each in catalogue]
+    else:
+        answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
+    everywhere = _suspicions(answers, right, given, set(range(len(probes))))
+    if wrong & core <= _explained(everywhere):
+        return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
+    ordinary = _suspicions(answers, right, given, core)
+    if not wrong & core <= _explained(ordinary):
+        # what else is wrong in ordinary calls may be the reason for these too
+        seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
+        pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
+        ordinary = pairs if len(pairs) <= 3 else []
+    told = [each.mistakes for each in ordinary]
+    special = [
+        each
+        for each in everywhere
+        if each.mistakes not in told and (ordinary or not each.shows & core)
+    ]
+    key = "core" if ordinary else "everywhere"
+    return _diagnosis_in_words([*ordinary, *special], wrong, core, key)
+
+
+def by_catalogue(
+    catalogue: Sequence[Mistake], probes: Callable[[Any], Sequence[Probe]], reference: Any
+) -> Callable[[Any], Diagnosis]:
+    """Explain a contract's subjects by these mistakes, each watched in the probes made for it."""
+    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference)
+
+
+def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:
+    return frozenset().union(*(each.shows for each in suspicions))
+
+
+def _answers_of(
+    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
+) -> list[Any]:
+    """What a mistake does in every probe; nothing more once the candidate cannot be making it.
+
+    What is known goes with who did it: a mistake with a memory, made anew halfway, would do
+    something else, and what is named would hang on who was diagnosed before.
+    """
+    suspect, done = known.setdefault(mistake.name, (mistake.make(), {}))
+    seen = list(right)
+    for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
+        answer, steady = done.get(n) or (look_once(suspect, probes[n]), False)
+        strange = not alike(answer, right[n])
+        if not steady and (not strange or alike(answer, given[n])):
+            answer, steady = watch(suspect, probes[n]), True
+            strange = not alike(answer, right[n])
+        done[n] = answer, steady
+        seen[n] = answer
+        if strange and not alike(answer, given[n]):
+            break
+    return seen
+
+
+def _suspicions(
+    answers: Sequence, right: Sequence, given: Sequence, within: set[int]
+) -> list[_Suspicion]:
+    """The mistakes that the candidate equals on every one of these probes on which they show."""
+    return [
+        _Suspicion((mistake,), frozenset(shows))
+        for mistake, seen in answers
+        if (shows := _shows(seen, right, given, within))
+    ]
+
+
+def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -> set[int]:
+    """The probes on which a mistake shows; none unless the candidate gives the same on all."""
+    shows = {n for n in within if not alike(seen[n], right[n])}
+    return shows if all(alike(seen[n], given[n]) for n in shows) else set()
+
+
+def _unlike_somewhere(one: Sequence, other: Sequence, within: set[int]) -> bool:
+    return any(not alike(one[n], other[n]) for n in within)
+
+
+def _suspected_pairs(
+    catalogue: Sequence[Mistake],
+    probes: Sequence[Probe],
+    right: Sequence,
+    given: Sequence,
+    wrong: set[int],
+) -> Iterator[_Suspicion]:
+    """Two mistakes at once, if together they give all the wrong answers of ordinary calls."""
+    ordinary = [n for n, probe in enumerate(probes) if probe.core]
+    if all(str(given[n]).startswith("raised ") for n in ordinary):
+        return  # nothing came back that could tell one pair from another: there are thousands
+    for one, other in itertools.combinations(catalogue, 2):
+        make = both_mistakes(one, other)
+        if make is None or not wrong:
+            continue
+        both, alone = make(), (one.make(), other.make())
+        if all(alike(look_once(both, probes[n]), given[n]) for n in ordinary) and all(
+            any(not alike(watch(part, probes[n]), right[n]) for n in wrong) for part in alone
+        ):
+            yield _Suspicion((one, other), frozenset(wrong))
+
+
+def _diagnosis_in_words(
+    suspicions: list[_Suspicion], wrong: set[int], core: set[int], key: str
+) -> Diagnosis:
+    """The widest suspicions: those that show on the same probes are one another's "or".
+
+    Of very many, those that show in ordinary calls are told, or those of the first three probes.
+    """
+    widest = [
+        each for each in suspicions if not any(each.shows < other.shows for other in suspicions)
+    ]
+    groups: dict[frozenset[int], list[_Suspicion]] = {}
+    for each in widest:
+        groups.setdefault(each.shows, []).append(each)
+    if len(groups) > 3:
+        ordinary = {shows: group for shows, group in groups.items() if shows & core}
+        first = dict(sorted(groups.items(), key=lambda item: min(item[0]))[:3])
+        groups = ordinary or first
+    if not 0 < len(groups) <= 3 or any(len(group) > 3 for group in groups.values()):
+        return Diagnosis()
+    linked: list[tuple[str, Mistake]] = []
+    for group in groups.values():
+        for place, suspicion in enumerate(group):
+            for mistake in suspicion.mistakes:
+                link = "or" if place and mistake is suspicion.mistakes[0] else "and"
+                linked.append((link if linked else key, mistake))
+    explained = frozenset().union(*groups)
+    return Diagnosis(tuple(linked), not wrong <= explained)
+
+
+def _unsteady_answers(
+    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence
+) -> list[Any]:
+    """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
+    suspect = mistake.make()
+    for probe in probes:
+        if given[0] == UNSTEADY[1]:
+            answer = watch(suspect, probe)
+            if not is_unsteady(answer) and is_unsteady(watch(candidate, probe)):
+                break
+        else:
+            one, other = look_once(suspect, probe), look_once(suspect, probe)
+            answer = "steady" if alike(one, other) else UNSTEADY[0]
+        if is_unsteady(answer):
+            return [answer] * len(probes)
+    return ["steady"] * len(probes)

@@ -1,0 +1,69 @@
+"""What may come back from a candidate: one number, or a tensor like an argument."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.engine.call import Call
+from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.words import say
+
+_NUMBER = (
+    "the result is {came}, not a number (a float, or a tensor with no axes) | результат — {came}, "
+    "а нужно число (float или тензор без осей)"
+)
+_TENSOR = (
+    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
+)
+_SHAPE = (
+    "the result has shape {came}, {like} has {wanted} | у результата форма {came}, а у {like} — "
+    "{wanted}"
+)
+_DTYPE = (
+    "the result is {came}, narrower than {like} or not a float | результат имеет тип {came}: он "
+    "менее точен, чем тип {like}, или не с плавающей точкой"
+)
+_WIDER = "{given} or wider | {given} или шире"
+_WIDTHS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
+
+
+def malformed(kind: str, fact: str, allowed: str, **values: Any) -> Breach:
+    """A breach of "result_form": `came` is what was measured, the rest fills the fact in."""
+    facts = say(fact, **values)
+    return Breach(kind, str(values["came"]), allowed, facts=facts, clause="result_form")
+
+
+def number(result: Any, call: Call) -> Tensor:
+    """One number: a float, or what has no axes."""
+    value = result.detach() if isinstance(result, Tensor) else result
+    strange = isinstance(value, (bool, str, bytes, complex, type(None)))
+    if isinstance(value, Tensor):
+        strange = value.is_complex() or value.dtype == torch.bool
+    if not strange and getattr(value, "shape", ()) == ():
+        try:
+            return torch.tensor(float(value), dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            pass
+    shape = getattr(result, "shape", None)
+    came = type(result).__name__ + ("" if shape is None else f" {list(shape)}")
+    raise malformed("not a number", _NUMBER, "float", came=came)
+
+
+def tensor_like(name: str) -> Callable[[Any, Call], Tensor]:
+    """A tensor with the shape of an argument, in its dtype or a wider one."""
+
+    def read(result: Any, call: Call) -> Tensor:
+        like = call.args[name]
+        if not isinstance(result, Tensor):
+            raise malformed("not a tensor", _TENSOR, "torch.Tensor", came=type(result).__name__)
+        if result.shape != like.shape:
+            came, wanted = list(result.shape), list(like.shape)
+            raise malformed("shape", _SHAPE, str(wanted), came=came, like=name, wanted=wanted)
+        if _WIDTHS.get(result.dtype, 0) < _WIDTHS[like.dtype]:
+            wanted = say(_WIDER, given=like.dtype)
+            raise malformed("dtype", _DTYPE, wanted, came=result.dtype, like=name)
+        return result.detach()
+
+    return read

@@ -1,0 +1,1 @@
+"""Generation: its contract and the mistakes people make in it."""

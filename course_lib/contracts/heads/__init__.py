@@ -1,0 +1,1 @@
+"""Multi-head attention: its contract and the mistakes people make in it."""

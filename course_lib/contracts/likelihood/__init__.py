@@ -1,0 +1,1 @@
+"""Losses over texts: their four contracts and the mistakes people make in them."""

@@ -1,0 +1,96 @@
+"""Log-likelihoods of a text that are wrong in one way each, as people reported them."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.likelihood.step_mistakes import STEP_MISTAKES, costs_and_weights
+
+
+def minus_the_sum(costs: Tensor) -> Tensor:
+    """The sum of the log-probabilities, the last step of the right formula."""
+    return -costs.sum()
+
+
+def mistaken_log_likelihood(**steps: Callable[..., Any]) -> Callable[..., float]:
+    """A log-likelihood with some of its steps (align, cost, total) replaced."""
+
+    def exact_log_likelihood(logits: Tensor, token_ids: Tensor) -> float:
+        costs, _, _ = costs_and_weights(logits[None], token_ids[None], None, steps)
+        return float(steps.get("total", minus_the_sum)(costs.flatten()))
+
+    return exact_log_likelihood
+
+
+def _first_token_too(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
+    """All tokens, the first one by logits that know nothing."""
+    before = torch.cat([torch.zeros_like(logits[:, :1]), logits[:, :-1]], dim=1)
+    return before, token_ids, real
+
+
+def _first_prediction_lost(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
+    return logits[:, 1:-1], token_ids[:, 2:], real[:, 2:]
+
+
+def _last_prediction_lost(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
+    return logits[:, :-2], token_ids[:, 1:-1], real[:, 1:-1]
+
+
+_SHARED = (
+    *("not_shifted", "shifted_twice", "shifted_backwards", "wrapped_around"),
+    *("not_shifted_end_dropped", "not_shifted_start_dropped", "end_scored_as_zero"),
+    *("probability_floor", "probability_rounds_to_zero", "exp_overflows", "probability_not_log"),
+    *("raw_logits", "softmax_twice", "softmax_over_positions", "softmax_over_all_positions"),
+    *("logits_clipped", "labels_smoothed"),
+)
+
+# fmt: off
+LOG_LIKELIHOOD_MISTAKES = mistakes(
+    mistaken_log_likelihood,
+    **{name: STEP_MISTAKES[name] for name in _SHARED},
+    mean_not_sum=("",
+        "the log-probabilities are averaged, while the likelihood of a text is a product | "
+        "логарифмы вероятностей усреднены, а правдоподобие текста — произведение",
+        "log_probs.sum()", {"total": lambda costs: -costs.mean()}),
+    divided_by_length=("",
+        "the sum is divided by the number of tokens T | сумма разделена на число токенов T",
+        "log_probs.sum()", {"total": lambda costs: -costs.sum() / (len(costs) + 1)}),
+    sign_flipped=("",
+        "the loss comes back: a log-likelihood is never above 0 | "
+        "возвращены потери, а логарифмическое правдоподобие не бывает больше 0",
+        "+ log p, no minus | + log p, без минуса", {"total": lambda costs: costs.sum()}),
+    first_token_scored=("NVIDIA/FasterTransformer#274",
+        "the first token is scored too, although nothing predicts it | "
+        "учтён и первый токен, хотя его ничто не предсказывает",
+        "sum over t >= 1 | сумма по t >= 1", {"align": _first_token_too}),
+    second_token_lost=("nlp-with-transformers/notebooks#67",
+        "the first prediction is dropped: token 1 is not scored | "
+        "первое предсказание отброшено: токен 1 не учтён",
+        "sum over t >= 1 | сумма по t >= 1", {"align": _first_prediction_lost}),
+    last_token_lost=("",
+        "the last token is not scored | последний токен не учтён",
+        "token_ids[1:], to the end | token_ids[1:] до конца", {"align": _last_prediction_lost}),
+    log_of_product=("",
+        "the probabilities are multiplied first, and the product rounds to 0 | "
+        "сначала перемножены вероятности, и произведение округляется до 0",
+        "sum the logarithms | складывайте логарифмы",
+        {"total": lambda costs: (-costs).exp().prod().log()}),
+    summed_in_float32=("",
+        "float64 logits are summed in float32: a long text loses its last digits | "
+        "логиты float64 сложены в float32: длинный текст теряет последние цифры",
+        "stay in float64 to the end | оставайтесь в float64 до конца",
+        {"total": lambda costs: -costs.float().sum()}),
+    in_bits=("",
+        "the logarithm has base 2 | взят логарифм по основанию 2",
+        "the natural logarithm | натуральный логарифм",
+        {"total": lambda costs: -costs.sum() / math.log(2)}),
+    probability_returned=("",
+        "the likelihood itself comes back, not its logarithm | "
+        "возвращено само правдоподобие, а не его логарифм",
+        "no exp at the end | без exp в конце", {"total": lambda costs: (-costs.sum()).exp()}),
+)
+# fmt: on

@@ -1,0 +1,93 @@
+"""Perplexities that are wrong in one way each, as people reported them."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.likelihood.step_mistakes import (
+    STEP_MISTAKES,
+    costs_and_weights,
+    mean_of_tokens,
+)
+
+
+def exp_of_mean(costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]) -> Tensor:
+    """The exponential of the mean, the last step of the right formula."""
+    return reduce(costs, real, valid).exp()
+
+
+def mistaken_perplexity(**steps: Callable[..., Any]) -> Callable[..., float]:
+    """A perplexity with some of its steps (align, counted, cost, reduce, finish) replaced."""
+
+    def perplexity(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
+        parts = costs_and_weights(logits, token_ids, valid, steps)
+        reduce = steps.get("reduce", mean_of_tokens)
+        return float(steps.get("finish", exp_of_mean)(*parts, reduce))
+
+    return perplexity
+
+
+def _mean_of_row_perplexities(
+    costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]
+) -> Tensor:
+    rows = zip(costs.split(1), real.split(1), valid.split(1), strict=True)
+    return torch.stack([reduce(*row).exp() for row in rows if row[1].any()]).mean()
+
+
+# fmt: off
+PERPLEXITY_MISTAKES = mistakes(
+    mistaken_perplexity,
+    mean_of_token_perplexities=("magenta/magenta#239",
+        "each token's exp is taken first and then the mean: one surprise outweighs a whole text | "
+        "сначала взята экспонента каждого токена, потом среднее: один неожиданный токен "
+        "перевешивает весь текст",
+        "exp(mean(nats))",
+        {"finish": lambda costs, real, valid, reduce: reduce(costs.exp(), real, valid)}),
+    mean_of_row_perplexities=("keras-team/keras-hub#63",
+        "each row gets a perplexity of its own, and these are averaged: the result depends on the "
+        "batch | у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
+        "one mean over all tokens, then exp | одно среднее по всем токенам, потом exp",
+        {"finish": _mean_of_row_perplexities}),
+    two_to_the_nats=("huggingface/evaluate#241",
+        "2 is raised to a mean that is in nats, not in bits | "
+        "2 возведено в степень среднего, которое в натах, а не в битах",
+        "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
+        {"finish": lambda *parts: 2.0 ** exp_of_mean(*parts).log()}),
+    exp_to_the_bits=("",
+        "e is raised to a mean that is in bits, not in nats | "
+        "e возведено в степень среднего, которое в битах, а не в натах",
+        "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
+        {"finish": lambda *parts: exp_of_mean(*parts) ** (1 / math.log(2))}),
+    not_exponentiated=("IINemo/lm-polygraph#273",
+        "the mean nats come back as they are, without exp | "
+        "возвращено само среднее число нат, без exp",
+        "exp(mean(nats))", {"finish": lambda *parts: exp_of_mean(*parts).log()}),
+    square_root=("SocialComplexityLab/life2vec#8",
+        "the square root of the loss is called perplexity | "
+        "перплексией назван квадратный корень из потерь",
+        "exp(mean(nats))", {"finish": lambda *parts: exp_of_mean(*parts).log().sqrt()}),
+    capped=("",
+        "the loss is cut off before exp, so that every hopeless model looks the same | "
+        "потери обрезаны перед exp, и все безнадёжные модели выглядят одинаково",
+        "exp(mean(nats)), no min() | без min: exp(mean(nats))",
+        {"finish": lambda *parts: exp_of_mean(*parts).log().clamp(max=20.0).exp()}),
+    exp_in_float32=("keras-team/keras#2317",
+        "exp is taken in float32 and is infinite beyond 88 nats | "
+        "exp взята в float32 и бесконечна уже после 88 нат",
+        "math.exp(float(mean))",
+        {"finish": lambda *parts: exp_of_mean(*parts).log().float().exp()}),
+    product_overflows=("",
+        "the probabilities are multiplied before the root is taken: the product of a long text is "
+        "infinite or 0 | вероятности перемножены до извлечения корня: у длинного текста "
+        "произведение бесконечно или 0",
+        "exp(mean(nats)): add logarithms | exp(mean(nats)): складывайте логарифмы",
+        {"finish": lambda costs, real, valid, reduce:
+            costs[real].exp().prod() ** (1 / real.sum())}),
+    **{name: how for name, how in STEP_MISTAKES.items()
+       if name not in ("bits_not_nats", "probability_rounds_to_zero")},
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""The causal mask: its contract and the mistakes people make in it."""

@@ -1,0 +1,1 @@
+"""Layer norm: its contract and the mistakes people make in it."""

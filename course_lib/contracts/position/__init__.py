@@ -1,0 +1,1 @@
+"""Sinusoidal positions: their contract and the mistakes people make in them."""

@@ -1,0 +1,1 @@
+"""Tied weights: their contract and the mistakes people make in them."""
