@@ -22,8 +22,8 @@ from course_lib.contracts.engine.candidate import (
     is_stub,
     quiet_globals,
 )
+from course_lib.contracts.engine.words import say
 from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
 
 _COUNT_MEANINGS = {
     "result_form": {"en": "an integer", "ru": "целое число"},
@@ -53,41 +53,27 @@ _COUNT_MEANINGS = {
     },
 }
 
+# fmt: off
 _COUNT_FACTS = {
-    "not_integer": {
-        "en": "the result is a {came}, not an integer",
-        "ru": "результат имеет тип {came}, а нужно целое число",
-    },
-    "wrong": {
-        "en": "{came} counted where {wanted} are right: {difference:+d}",
-        "ru": "сосчитано {came}, а верно {wanted}: {difference:+d}",
-    },
-    "remembered": {
-        "en": "after another module was counted, this one gives {came} instead of {wanted}",
-        "ru": "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
-    },
-    "grown": {
-        "en": "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right",
-        "ru": "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
-    },
-    "changed": {
-        "en": "counting changed the module: {part}",
-        "ru": "подсчёт изменил модуль: {part}",
-    },
-    "kept": {"en": "unchanged", "ru": "без изменений"},
-    "frozen_in": {
-        "en": "frozen parameters (requires_grad=False) are counted; "
-        "counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) сосчитаны; "
-        "считать их или нет, решаете вы",
-    },
-    "frozen_out": {
-        "en": "frozen parameters (requires_grad=False) are left out; "
-        "counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) не сосчитаны; "
-        "считать их или нет, решаете вы",
-    },
+    "not_integer":
+        "the result is a {came}, not an integer | результат имеет тип {came}, а нужно целое число",
+    "wrong": "{came} counted where {wanted} are right: {difference:+d} | "
+    "сосчитано {came}, а верно {wanted}: {difference:+d}",
+    "remembered": "after another module was counted, this one gives {came} instead of {wanted} | "
+    "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
+    "grown":
+        "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right | "
+        "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
+    "changed": "counting changed the module: {part} | подсчёт изменил модуль: {part}",
+    "kept": "unchanged | без изменений",
+    "frozen_in":
+        "frozen parameters (requires_grad=False) are counted; counting them or not is up to you | "
+        "замороженные параметры (requires_grad=False) сосчитаны; считать их или нет, решаете вы",
+    "frozen_out":
+        "frozen parameters (requires_grad=False) are left out; counting them or not is up to you | "
+        "замороженные параметры (requires_grad=False) не сосчитаны; считать их или нет, решаете вы",
 }
+# fmt: on
 
 
 def check_parameter_count_contract(count_parameters: Callable[..., Any]) -> ContractReport:
@@ -111,7 +97,7 @@ def check_parameter_count_contract(count_parameters: Callable[..., Any]) -> Cont
         clauses = tuple(_count_clauses(subject))
         figures = _count_figures(subject)
     key = "frozen_in" if figures["frozen_counted"] else "frozen_out"
-    return ContractReport(subject.contract, clauses, figures, notes=(localized(_COUNT_FACTS[key]),))
+    return ContractReport(subject.contract, clauses, figures, notes=(say(_COUNT_FACTS[key]),))
 
 
 def _count_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
@@ -155,7 +141,7 @@ def _count_call(subject: ContractSubject, module: nn.Module) -> int:
     except (AttributeError, TypeError):
         pass  # a float has no __index__, a tensor of floats has one that refuses
     came = type(count).__name__
-    facts = localized(_COUNT_FACTS["not_integer"], came=came)
+    facts = say(_COUNT_FACTS["not_integer"], came=came)
     raise Breach("not integer", came, "int", facts=facts, clause="result_form")
 
 
@@ -170,7 +156,7 @@ def _count_right(module: nn.Module) -> int:
 def _count_compare(came: int, wanted: int, fact: str) -> None:
     if came == wanted:
         return
-    text = localized(_COUNT_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
+    text = say(_COUNT_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
     mismatch = Mismatch("count", (), came, wanted)
     raise Breach(fact, str(came), str(wanted), mismatches=(mismatch,), facts=text)
 
@@ -214,8 +200,8 @@ def _count_compare_state(module: nn.Module, before: dict[str, Any]) -> None:
     after = _count_state(module)
     for part, value in before.items():
         if after[part] != value:
-            facts = localized(_COUNT_FACTS["changed"], part=part)
-            raise Breach("changed", part, localized(_COUNT_FACTS["kept"]), facts=facts)
+            facts = say(_COUNT_FACTS["changed"], part=part)
+            raise Breach("changed", part, say(_COUNT_FACTS["kept"]), facts=facts)
 
 
 def _count_state(module: nn.Module) -> dict[str, Any]:

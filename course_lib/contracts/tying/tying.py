@@ -17,6 +17,7 @@ from course_lib.contracts.engine.candidate import (
     is_stub,
     quiet_globals,
 )
+from course_lib.contracts.engine.words import say
 from course_lib.contracts.tying._tying_case import (
     TyingCase,
     adamw_step,
@@ -28,7 +29,6 @@ from course_lib.contracts.tying._tying_case import (
 )
 from course_lib.contracts.tying._tying_texts import TYING_FACTS, TYING_MEANINGS
 from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
 
 
 def check_tying_contract(build: Callable[..., Any]) -> ContractReport:
@@ -99,7 +99,7 @@ def _tied_breach(
     shown: tuple[Mismatch, ...] = (),
     **values: Any,
 ) -> Breach:
-    text = localized(TYING_FACTS[fact], came=came, wanted=wanted, **values)
+    text = say(TYING_FACTS[fact], came=came, wanted=wanted, **values)
     return Breach(fact, str(came), str(wanted), mismatches=shown, facts=text, clause=clause)
 
 
@@ -120,7 +120,7 @@ def _judge_tied_sizes(subject: ContractSubject, case: TyingCase) -> float:
 def _one_tied(module: Any, after: str = "built") -> nn.Parameter:
     """The one Parameter; breach if there are two, or if it is not listed once."""
     embedding, head = module.embedding.weight, module.head.weight
-    when = localized(TYING_FACTS[after])
+    when = say(TYING_FACTS[after])
     if embedding is not head:
         if embedding.shape != head.shape or not torch.equal(embedding, head):
             key = "two_unequal"
@@ -144,7 +144,7 @@ def _judge_tied_identity(subject: ContractSubject, case: TyingCase) -> float:
     for mode in (False, True):
         module.train(mode)
         if _one_tied(module, "mode") is not weight:
-            raise _tied_breach("replaced", 2, 1, when=localized(TYING_FACTS["mode"]))
+            raise _tied_breach("replaced", 2, 1, when=say(TYING_FACTS["mode"]))
     return 0.0
 
 
@@ -185,7 +185,7 @@ def _judge_tied_steps(subject: ContractSubject, case: TyingCase) -> float:
             rule(lone)
             call_candidate(partial(tying_step, module, rule))
             if _one_tied(module, "step") is not weight:
-                raise _tied_breach("replaced", 2, 1, when=localized(TYING_FACTS["step"]))
+                raise _tied_breach("replaced", 2, 1, when=say(TYING_FACTS["step"]))
             _compare_tied("weight", weight.detach(), lone.detach(), "moved")
     return 0.0
 
