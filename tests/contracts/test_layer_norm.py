@@ -5,18 +5,18 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from torch import nn
-
-from course_lib.contracts import ContractViolation, check_layer_norm_contract
-from course_lib.contracts.norm import _layer_norm_case, _layer_norm_judge
 from course_lib.contracts.norm._layer_norm_case import (
     norm_by_library,
     norm_by_loops,
     norm_case,
     norm_gradients,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from course_lib.contracts import ContractViolation, check_layer_norm_contract
+from course_lib.contracts.norm import _layer_norm_case, _layer_norm_judge
 
 from .trial import verdict
 from .variants_layer_norm import norm_by_library as librarys

@@ -4,12 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from transformers.loss.loss_utils import ForCausalLMLoss
-
-from course_lib.contracts import ContractViolation, check_nll_contract
-from course_lib.contracts.likelihood import _likelihood_judge
 from course_lib.contracts.likelihood._likelihood_case import (
     LikelihoodCase,
     nats_by_library,
@@ -22,6 +16,12 @@ from course_lib.contracts.likelihood._likelihood_inputs import (
     surprised_likelihood,
 )
 from course_lib.contracts.likelihood._likelihood_judge import likelihood_number
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers.loss.loss_utils import ForCausalLMLoss
+
+from course_lib.contracts import ContractViolation, check_nll_contract
+from course_lib.contracts.likelihood import _likelihood_judge
 
 from .likelihoods import RIGHT_LOSSES, everything, nll_by_gather, nll_by_ignoring
 from .trial import verdict

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from course_lib.contracts.likelihood._likelihood_case import PERPLEXITY
 
 from course_lib.contracts import ContractViolation, check_perplexity_contract
-from course_lib.contracts.likelihood._likelihood_case import PERPLEXITY
 
 from .likelihoods import nll_by_gather
 from .trial import verdict

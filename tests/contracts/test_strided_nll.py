@@ -5,11 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from course_lib.contracts import ContractViolation, check_strided_nll_contract
-from course_lib.contracts.likelihood import _strided_nll_judge, strided_nll
 from course_lib.contracts.likelihood._strided_nll_case import (
     StridedCase,
     WindowScore,
@@ -21,6 +16,11 @@ from course_lib.contracts.likelihood._strided_nll_judge import (
     call_strided,
     counted_weights,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.contracts import ContractViolation, check_strided_nll_contract
+from course_lib.contracts.likelihood import _strided_nll_judge, strided_nll
 
 from .trial import verdict
 from .variants_strided_nll import RIGHT, by_ends, by_starts, moved_back, token_by_token

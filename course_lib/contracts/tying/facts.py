@@ -1,46 +1,15 @@
-"""What the contract of weight tying demands and what it finds, in words."""
+"""What the contract of weight tying finds, in words."""
 
-TYING_MEANINGS = {
-    "result_form": {
-        "en": "a module with .embedding.weight and .head.weight",
-        "ru": "модуль с .embedding.weight и .head.weight",
-    },
-    "sizes": {
-        "en": "both weights are [vocab_size, d_model]",
-        "ru": "оба веса имеют форму [vocab_size, d_model]",
-    },
-    "one_parameter": {
-        "en": "head.weight is embedding.weight: one Parameter, listed once",
-        "ru": "head.weight is embedding.weight: один параметр, учтён 1 раз",
-    },
-    "gradient": {
-        "en": "its gradient is the sum of what both uses give",
-        "ru": "его градиент — сумма того, что дают оба применения",
-    },
-    "optimiser_step": {
-        "en": "after a step still one, moved once (SGD, AdamW)",
-        "ru": "после шага (SGD, AdamW) он всё так же один и сдвинут один раз",
-    },
-    "conversion": {
-        "en": "another dtype, and still one Parameter",
-        "ru": "другой тип чисел — и по-прежнему один параметр",
-    },
-    "deep_copy": {
-        "en": "a deep copy is tied too, and shares nothing",
-        "ru": "глубокая копия тоже связана, но общего с исходной нет",
-    },
-    "loading": {
-        "en": "a state_dict comes back, and there is still one",
-        "ru": "state_dict загружается, и параметр по-прежнему один",
-    },
-    "independent_builds": {
-        "en": "two builds share nothing; sizes are those asked for",
-        "ru": "у двух моделей нет ничего общего; размеры те, что заданы",
-    },
-}
+from typing import Any
+
+from torch import Tensor
+
+from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.words import say
+from course_lib.report import Mismatch
 
 # fmt: off
-TYING_FACTS = {
+FACTS = {
     "built": "as built | сразу после создания",
     "mode": "after train() or eval() | после train() или eval()",
     "step": "after an optimiser step | после шага оптимизатора",
@@ -95,3 +64,31 @@ TYING_FACTS = {
     "изменение одной модели меняет другую того же размера; отличие {came}",
 }
 # fmt: on
+
+
+def breach(
+    fact: str,
+    came: Any,
+    wanted: Any,
+    clause: str = "",
+    shown: tuple[Mismatch, ...] = (),
+    **values: Any,
+) -> Breach:
+    """A demand not met: the fact in words, what came, what was wanted."""
+    text = say(FACTS[fact], came=came, wanted=wanted, **values)
+    return Breach(fact, str(came), str(wanted), mismatches=shown, facts=text, clause=clause)
+
+
+def compare(name: str, got: Tensor | None, wanted: Tensor, fact: str) -> None:
+    """Breach unless two weights, or two gradients, hold the same numbers up to rounding."""
+    if got is None:
+        raise breach("no_gradient", "None", "a gradient")
+    apart = (got.double() - wanted.double()).abs()
+    far = apart > 1e-5 * (1 + wanted.double().abs())
+    if not far.any():
+        return
+    places = [tuple(place) for place in far.nonzero()[:3].tolist()]
+    shown = tuple(
+        Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places
+    )
+    raise breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", shown)
