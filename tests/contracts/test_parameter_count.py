@@ -8,12 +8,8 @@ from torch import nn
 
 from course_lib.contracts import ContractViolation, check_parameter_count_contract
 from course_lib.contracts.count import parameter_count
-from course_lib.contracts.count._parameter_count_case import (
-    COUNT_PARTS,
-    CountCase,
-    count_by_library,
-    count_by_walking,
-)
+from course_lib.contracts.count.modules import PARTS, ModuleCall
+from course_lib.contracts.count.parameter_count import count_by_library, count_by_walking
 from course_lib.tiny_lm import TinyLM
 
 from .trial import verdict
@@ -60,14 +56,14 @@ def test_the_right_counts_by_hand():
         "large": 65_537 * 65_536,
     }
     for part, count in by_hand.items():
-        module = CountCase((part,)).module()
+        module = ModuleCall((part,)).module()
         assert count_by_walking(module) == count_by_library(module) == count
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(sorted(COUNT_PARTS)), min_size=1), st.integers(0, 4))
+@given(st.lists(st.sampled_from(sorted(PARTS)), min_size=1), st.integers(0, 4))
 def test_the_two_references_agree_on_any_module(parts, more):
-    module = CountCase(tuple(parts), more).module()
+    module = ModuleCall(tuple(parts), more).module()
     assert count_by_walking(module) == count_by_library(module)
 
 
@@ -140,7 +136,7 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
 
 
 def test_nothing_large_is_allocated():
-    module = CountCase(("large", "large_tied")).module()
+    module = ModuleCall(("large", "large_tied")).module()
     assert all(parameter.is_meta for parameter in module.parameters())
     assert isinstance(module, nn.Sequential)
     assert torch.get_default_dtype() == torch.float32

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_lib.contracts import ContractViolation, check_tying_contract
-from course_lib.contracts.tying._tying_case import TYING_RATE, adamw_step, sgd_step, tying_slopes
+from course_lib.contracts.tying.steps import TYING_RATE, adamw_step, sgd_step, slopes
 from course_lib.tiny_lm import TinyLM
 
 from .trial import verdict
@@ -39,14 +39,14 @@ def test_the_figures_show_that_the_shared_numbers_are_listed_once():
 def test_the_steps_written_out_are_those_of_torch(rule, kind, options):
     mine, theirs = (nn.Parameter(torch.linspace(-2, 2, 12).reshape(3, 4)) for _ in range(2))
     for parameter in (mine, theirs):
-        parameter.grad = sum(tying_slopes(parameter, parameter))
+        parameter.grad = sum(slopes(parameter, parameter))
     rule(mine)
     kind([theirs], lr=TYING_RATE, **options).step()
     assert torch.allclose(mine, theirs, atol=1e-6)
 
 
 def test_the_slopes_of_the_two_uses_differ_and_overlap():
-    first, second = tying_slopes(torch.zeros(7, 4), torch.zeros(7, 4))
+    first, second = slopes(torch.zeros(7, 4), torch.zeros(7, 4))
     assert not torch.equal(first, second)
     assert ((first != 0) & (second != 0)).any()
 

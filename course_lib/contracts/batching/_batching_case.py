@@ -15,70 +15,40 @@ from course_lib.contracts.cache._logit_arrays import (
     scribble_over,
 )
 from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
-from course_lib.text import localized
+from course_lib.contracts.engine.words import say
 
+# fmt: off
 _BATCHING_FACTS = {
-    "rows": {
-        "en": "rows that differ from the prompt alone (of {total}): {rows}",
-        "ru": "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
-    },
-    "shorter": {
-        "en": "just the shorter prompts",
-        "ru": "это как раз более короткие затравки",
-    },
-    "longer": {
-        "en": "just the longer prompts",
-        "ru": "это как раз более длинные затравки",
-    },
-    "another prompt": {
-        "en": "row {row} is what another prompt of the batch gives",
-        "ru": "строка {row} — это ответ на другую затравку пакета",
-    },
-    "last token missing": {
-        "en": "row {row} is what the prompt gives without its last token",
-        "ru": "строка {row} — это ответ на затравку без последнего токена",
-    },
-    "first token missing": {
-        "en": "row {row} is what the prompt gives without its first token",
-        "ru": "строка {row} — это ответ на затравку без первого токена",
-    },
-    "front only": {
-        "en": "row {row} is what the front part of the prompt gives",
-        "ru": "строка {row} — это ответ на одно лишь начало затравки",
-    },
-    "end only": {
-        "en": "row {row} is what the end part of the prompt gives",
-        "ru": "строка {row} — это ответ на один лишь конец затравки",
-    },
-    "after the prompts before it": {
-        "en": "row {row} is what the prompt gives after all prompts before it",
-        "ru": "строка {row} — это ответ на все предыдущие затравки и эту вслед за ними",
-    },
-    "with padding in front": {
-        "en": "row {row} is what padding and then the prompt give",
-        "ru": "строка {row} — это ответ на дополнение и затравку вслед за ним",
-    },
-    "with padding behind": {
-        "en": "row {row} is what the prompt and then padding give",
-        "ru": "строка {row} — это ответ на затравку и дополнение вслед за ней",
-    },
-    "trace": {
-        "en": "the same batch gives other logits after another batch",
-        "ru": "тот же пакет после другого пакета даёт другие логиты",
-    },
-    "overwritten": {
-        "en": "a later call changed an earlier result",
-        "ru": "следующий вызов изменил прежний результат",
-    },
-    "came back": {
-        "en": "the caller wrote into a result, and it came back",
-        "ru": "то, что записали в прежний результат, оказалось в новом",
-    },
-    "edited": {
-        "en": "the prompts became {after}",
-        "ru": "затравки стали такими: {after}",
-    },
+    "rows": "rows that differ from the prompt alone (of {total}): {rows} | "
+    "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
+    "shorter": "just the shorter prompts | это как раз более короткие затравки",
+    "longer": "just the longer prompts | это как раз более длинные затравки",
+    "another prompt": "row {row} is what another prompt of the batch gives | "
+    "строка {row} — это ответ на другую затравку пакета",
+    "last token missing": "row {row} is what the prompt gives without its last token | "
+    "строка {row} — это ответ на затравку без последнего токена",
+    "first token missing": "row {row} is what the prompt gives without its first token | "
+    "строка {row} — это ответ на затравку без первого токена",
+    "front only": "row {row} is what the front part of the prompt gives | "
+    "строка {row} — это ответ на одно лишь начало затравки",
+    "end only": "row {row} is what the end part of the prompt gives | "
+    "строка {row} — это ответ на один лишь конец затравки",
+    "after the prompts before it":
+        "row {row} is what the prompt gives after all prompts before it | "
+        "строка {row} — это ответ на все предыдущие затравки и эту вслед за ними",
+    "with padding in front": "row {row} is what padding and then the prompt give | "
+    "строка {row} — это ответ на дополнение и затравку вслед за ним",
+    "with padding behind": "row {row} is what the prompt and then padding give | "
+    "строка {row} — это ответ на затравку и дополнение вслед за ней",
+    "trace": "the same batch gives other logits after another batch | "
+    "тот же пакет после другого пакета даёт другие логиты",
+    "overwritten":
+        "a later call changed an earlier result | следующий вызов изменил прежний результат",
+    "came back": "the caller wrote into a result, and it came back | "
+    "то, что записали в прежний результат, оказалось в новом",
+    "edited": "the prompts became {after} | затравки стали такими: {after}",
 }
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -156,14 +126,14 @@ def _batching_row_facts(
     lengths = [len(prompt) for prompt in case.prompts]
     wrong = [n for n in range(len(want)) if not seen.same(got[n], want[n])]
     rows = ", ".join(map(str, wrong[:8])) + (" …" if len(wrong) > 8 else "")
-    told = [localized(_BATCHING_FACTS["rows"], rows=rows, total=len(want))]
+    told = [say(_BATCHING_FACTS["rows"], rows=rows, total=len(want))]
     for name, end in (("shorter", max(lengths)), ("longer", min(lengths))):
         if wrong and wrong == [n for n, length in enumerate(lengths) if length != end]:
-            told.append(localized(_BATCHING_FACTS[name]))
+            told.append(say(_BATCHING_FACTS[name]))
             break
     label = seen.label(case.prompts, wrong[0]) if wrong else ""
     if label in _BATCHING_FACTS:
-        told.append(localized(_BATCHING_FACTS[label], row=wrong[0]))
+        told.append(say(_BATCHING_FACTS[label], row=wrong[0]))
     return "; ".join(told)
 
 
@@ -175,7 +145,7 @@ def judge_batch_repeats(subject: ContractSubject, case: BatchCase, seen: BatchOb
         got, _ = _batching_call(seen, case.prompts)
         if kept is None:
             return 0.0  # what the first call was will be said by another clause
-        facts = localized(_BATCHING_FACTS["trace"])
+        facts = say(_BATCHING_FACTS["trace"])
         worst = max(worst, _batching_compare(seen, got, kept, "trace", facts))
         _batching_call(seen, other)
         again = _batching_one_by_one(seen, case.prompts)
@@ -189,7 +159,7 @@ def judge_batch_memory(subject: ContractSubject, case: BatchCase, seen: BatchObs
     _batching_call(seen, tuple(prompt[::-1] for prompt in case.prompts))
     _batching_call(seen, tuple(seen.prompt(len(prompt), 9) for prompt in case.prompts))
     now = read_logits(raw, kept.shape).values
-    facts = localized(_BATCHING_FACTS["overwritten"])
+    facts = say(_BATCHING_FACTS["overwritten"])
     _batching_compare(seen, now, kept, "overwritten", facts)
     single = call_candidate(seen.one, list(case.prompts[0]))
     alone = read_logits(single, (seen.vocab_size,)).values.copy()
@@ -198,7 +168,7 @@ def judge_batch_memory(subject: ContractSubject, case: BatchCase, seen: BatchObs
     _batching_compare(seen, now[None], alone[None], "overwritten", facts)
     scribble_over(raw)
     got, _ = _batching_call(seen, case.prompts)
-    return _batching_compare(seen, got, kept, "came back", localized(_BATCHING_FACTS["came back"]))
+    return _batching_compare(seen, got, kept, "came back", say(_BATCHING_FACTS["came back"]))
 
 
 def judge_batch_edits(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
@@ -210,6 +180,6 @@ def judge_batch_edits(subject: ContractSubject, case: BatchCase, seen: BatchObse
         call_candidate(seen.one, prompt)
     for after in (together, apart):
         if after != before:
-            facts = localized(_BATCHING_FACTS["edited"], after=after)
+            facts = say(_BATCHING_FACTS["edited"], after=after)
             raise Breach("edited", str(after), str(before), facts=facts)
     return 0.0

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.contracts.cache._tiny_decoder import TinyDecoder, fitting_ids, seen_keys
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 
 
 def _cache_last_places(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> np.ndarray:
@@ -41,29 +41,19 @@ def _decoder_with_prefix() -> TinyDecoder:
     return TinyDecoder(admit=kept.admit, finish=kept.finish)
 
 
-CACHE_PREFIX_MISTAKES = (
-    Mistake(
-        "cached_pass_with_a_window",
-        "a mutation of right code",
-        lambda: TinyDecoder(see=_cache_last_places),
-        {
-            "en": "with the cache a token reads only the last few tokens, fewer than the context "
-            "holds",
-            "ru": "с кэшем токен читает лишь несколько последних токенов — меньше, чем вмещает "
-            "контекст",
-        },
-        {"en": "the same mask in both passes", "ru": "одна маска в обоих проходах"},
-    ),
-    Mistake(
-        "prefix_not_compared",
-        "a mutation of right code",
-        _decoder_with_prefix,
-        {
-            "en": "a text that starts like the last one is answered from that one's cache, though "
-            "it goes on differently",
-            "ru": "на текст, который начинается как прежний, отвечает кэш прежнего, хотя "
-            "продолжение другое",
-        },
-        {"en": "reuse only the tokens that are equal", "ru": "берите только совпавшие токены"},
-    ),
+# fmt: off
+CACHE_PREFIX_MISTAKES = mistakes(
+    None,
+    cached_pass_with_a_window=("",
+        "with the cache a token reads only the last few tokens, fewer than the context holds | "
+        "с кэшем токен читает лишь несколько последних токенов — меньше, чем вмещает контекст",
+        "the same mask in both passes | одна маска в обоих проходах",
+        lambda: TinyDecoder(see=_cache_last_places)),
+    prefix_not_compared=("",
+        "a text that starts like the last one is answered from that one's cache, though it goes on "
+        "differently | "
+        "на текст, который начинается как прежний, отвечает кэш прежнего, хотя продолжение другое",
+        "reuse only the tokens that are equal | берите только совпавшие токены",
+        _decoder_with_prefix),
 )
+# fmt: on

@@ -6,27 +6,24 @@ import numpy as np
 import torch
 
 from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
-from course_lib.text import localized
 
 # What rounding may do to a logit, as a share of the largest one.
 LOGIT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 
+# fmt: off
 _LOGIT_TEXTS = {
-    "not_array": {
-        "en": "the result is no array of numbers but a {came}",
-        "ru": "результат не массив чисел: его тип {came}",
-    },
-    "shape": {
-        "en": "the logits have shape {came}, the call asks for {wanted}",
-        "ru": "у логитов форма {came}, а вызов требует {wanted}",
-    },
-    "not_finite": {
-        "en": "{count} of {size} logits are NaN or infinite",
-        "ru": "NaN или бесконечности: {count} из {size} логитов",
-    },
-    "finite": {"en": "finite numbers", "ru": "конечные числа"},
+    "not_array":
+        "the result is no array of numbers but a {came} | результат не массив чисел: его тип "
+    "{came}",
+    "shape": "the logits have shape {came}, the call asks for {wanted} | "
+    "у логитов форма {came}, а вызов требует {wanted}",
+    "not_finite": "{count} of {size} logits are NaN or infinite | "
+    "NaN или бесконечности: {count} из {size} логитов",
+    "finite": "finite numbers | конечные числа",
 }
+# fmt: on
 
 
 class LogitArray(NamedTuple):
@@ -81,16 +78,16 @@ def read_logits(value: Any, shape: tuple[int, ...]) -> LogitArray:
     try:
         array = logit_array(value)
     except Exception as error:
-        text = localized(_LOGIT_TEXTS["not_array"], came=type(value).__name__)
+        text = say(_LOGIT_TEXTS["not_array"], came=type(value).__name__)
         raise _logit_breach("not_array", type(value).__name__, str(list(shape)), text) from error
     if array.values.shape != shape:
         came = str(list(array.values.shape))
-        text = localized(_LOGIT_TEXTS["shape"], came=came, wanted=list(shape))
+        text = say(_LOGIT_TEXTS["shape"], came=came, wanted=list(shape))
         raise _logit_breach("shape", came, str(list(shape)), text)
     bad = int((~np.isfinite(array.values)).sum())
     if bad:
-        text = localized(_LOGIT_TEXTS["not_finite"], count=bad, size=array.values.size)
-        raise _logit_breach("not_finite", str(bad), localized(_LOGIT_TEXTS["finite"]), text)
+        text = say(_LOGIT_TEXTS["not_finite"], count=bad, size=array.values.size)
+        raise _logit_breach("not_finite", str(bad), say(_LOGIT_TEXTS["finite"]), text)
     return array
 
 

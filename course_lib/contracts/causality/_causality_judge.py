@@ -16,71 +16,50 @@ from course_lib.contracts.causality._causality_case import (
     logits_apart,
 )
 from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
-from course_lib.text import localized
 
+# fmt: off
 _CAUSALITY_FACTS = {
-    "not_tensor": {
-        "en": "the result is a {came}, not a torch.Tensor",
-        "ru": "результат имеет тип {came}, а нужен torch.Tensor",
-    },
-    "dtype": {
-        "en": "the logits are {came}, not floating-point numbers",
-        "ru": "логиты имеют тип {came}, а нужны числа с плавающей точкой",
-    },
-    "shape": {
-        "en": "the logits have shape {came}, the call asks for {wanted}",
-        "ru": "у логитов форма {came}, а вызов требует {wanted}",
-    },
-    "not_finite": {
-        "en": "not finite: {came} of {wanted} logits, the first at {place}",
-        "ru": "NaN или бесконечности: {came} из {wanted} логитов, первый — {place}",
-    },
-    "finite": {"en": "all finite", "ru": "все конечны"},
-    "equal": {"en": "equal", "ru": "равны"},
-    "future": {
-        "en": "the logits at position {place} change with token {later}, which comes {steps} later",
-        "ru": "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
-    },
-    "futures": {
-        "en": "the logits at position {place} change when {count} later tokens do, the first of "
-        "them {later}",
-        "ru": "логиты на позиции {place} меняются вместе с токенами после неё (их {count}, "
-        "первый — {later})",
-    },
-    "item": {
-        "en": "item {item} is the same in both calls, and its logits change with other items",
-        "ru": "элемент {item} в обоих вызовах тот же, а его логиты меняются вместе с другими",
-    },
-    "alone": {
-        "en": "item {item} alone gives other logits than in its batch of {count}",
-        "ru": "элемент {item} отдельно даёт не те логиты, что в пакете из {count}",
-    },
-    "training": {
-        "en": "the module is in training mode, where dropout is active: call model.eval() first",
-        "ru": "модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
-    },
-    "chance": {
-        "en": "equal calls differ by chance: if this is dropout, call model.eval() first",
-        "ru": "одинаковые вызовы случайно различаются: если это dropout, вызовите model.eval()",
-    },
-    "memory": {
-        "en": "the second of two equal calls gives other logits: something is kept from the first",
-        "ru": "второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
-    },
-    "between": {
-        "en": "after calls with other texts the same call gives other logits",
-        "ru": "после вызовов с другими текстами тот же вызов даёт другие логиты",
-    },
-    "overwritten": {
-        "en": "later calls wrote into logits that were handed out before",
-        "ru": "более поздние вызовы изменили уже отданные логиты",
-    },
-    "ids": {
-        "en": "the call wrote into its token_ids",
-        "ru": "вызов изменил свой аргумент token_ids",
-    },
+    "not_tensor":
+        "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен "
+    "torch.Tensor",
+    "dtype": "the logits are {came}, not floating-point numbers | "
+    "логиты имеют тип {came}, а нужны числа с плавающей точкой",
+    "shape": "the logits have shape {came}, the call asks for {wanted} | "
+    "у логитов форма {came}, а вызов требует {wanted}",
+    "not_finite": "not finite: {came} of {wanted} logits, the first at {place} | "
+    "NaN или бесконечности: {came} из {wanted} логитов, первый — {place}",
+    "finite": "all finite | все конечны",
+    "equal": "equal | равны",
+    "future":
+        "the logits at position {place} change with token {later}, which comes {steps} later | "
+        "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
+    "futures":
+        "the logits at position {place} change when {count} later tokens do, the first of them "
+    "{later} "
+        "| "
+        "логиты на позиции {place} меняются вместе с токенами после неё (их {count}, первый — "
+    "{later})",
+    "item": "item {item} is the same in both calls, and its logits change with other items | "
+    "элемент {item} в обоих вызовах тот же, а его логиты меняются вместе с другими",
+    "alone": "item {item} alone gives other logits than in its batch of {count} | "
+    "элемент {item} отдельно даёт не те логиты, что в пакете из {count}",
+    "training":
+        "the module is in training mode, where dropout is active: call model.eval() first | "
+        "модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
+    "chance": "equal calls differ by chance: if this is dropout, call model.eval() first | "
+    "одинаковые вызовы случайно различаются: если это dropout, вызовите model.eval()",
+    "memory":
+        "the second of two equal calls gives other logits: something is kept from the first | "
+        "второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
+    "between": "after calls with other texts the same call gives other logits | "
+    "после вызовов с другими текстами тот же вызов даёт другие логиты",
+    "overwritten": "later calls wrote into logits that were handed out before | "
+    "более поздние вызовы изменили уже отданные логиты",
+    "ids": "the call wrote into its token_ids | вызов изменил свой аргумент token_ids",
 }
+# fmt: on
 
 
 def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
@@ -96,7 +75,7 @@ def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
     wrong = ~torch.isfinite(logits)
     if wrong.any():
         places = wrong.nonzero()[:3].tolist()
-        finite = localized(_CAUSALITY_FACTS["finite"])
+        finite = say(_CAUSALITY_FACTS["finite"])
         shown = tuple(
             Mismatch("logits", tuple(place), logits[tuple(place)].item(), finite)
             for place in places
@@ -109,8 +88,8 @@ def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
 def _logits_malformed(
     fact: str, came: Any, wanted: Any, shown: tuple[Mismatch, ...] = (), **values: Any
 ) -> Breach:
-    text = localized(_CAUSALITY_FACTS[fact], came=came, wanted=wanted, **values)
-    allowed = localized(_CAUSALITY_FACTS["finite"]) if fact == "not_finite" else str(wanted)
+    text = say(_CAUSALITY_FACTS[fact], came=came, wanted=wanted, **values)
+    allowed = say(_CAUSALITY_FACTS["finite"]) if fact == "not_finite" else str(wanted)
     return Breach(fact, str(came), allowed, mismatches=shown, facts=text, clause="result_form")
 
 
@@ -123,7 +102,7 @@ def _logits_breach(
     shown = tuple(
         Mismatch("logits", place, got[place].item(), wanted[place].item()) for place in places
     )
-    text = localized(_CAUSALITY_FACTS[fact], **values)
+    text = say(_CAUSALITY_FACTS[fact], **values)
     return Breach(fact, float(apart.max()), None, mismatches=shown, facts=text, clause=clause)
 
 
@@ -146,7 +125,7 @@ def judge_repeated(subject: ContractSubject, case: CausalityCase) -> float:
     else:
         fact = "training" if _is_training(subject.candidate) else "chance"
         breach = _logits_breach(fact, apart, again, first, "no_dropout")
-    breach.allowed = localized(_CAUSALITY_FACTS["equal"])
+    breach.allowed = say(_CAUSALITY_FACTS["equal"])
     raise breach
 
 
@@ -176,8 +155,8 @@ def judge_same_ids(subject: ContractSubject, case: CausalityCase) -> float:
     shown = tuple(
         Mismatch("token_ids", place, ids[place].item(), kept[place].item()) for place in places
     )
-    equal = localized(_CAUSALITY_FACTS["equal"])
-    text = localized(_CAUSALITY_FACTS["ids"])
+    equal = say(_CAUSALITY_FACTS["equal"])
+    text = say(_CAUSALITY_FACTS["ids"])
     raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
 
 
@@ -194,7 +173,7 @@ def judge_unremembered(subject: ContractSubject, case: CausalityCase) -> float:
         apart = logits_apart(kept, got)
         if apart.max() > causality_tolerance(kept.dtype):
             breach = _logits_breach(fact, apart, got, kept)
-            breach.allowed = localized(_CAUSALITY_FACTS["equal"])
+            breach.allowed = say(_CAUSALITY_FACTS["equal"])
             raise breach
     return 0.0
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 
 
 def mistaken_count(
@@ -85,214 +85,96 @@ def _freezing_count(module: nn.Module) -> int:
     return sum(parameter.requires_grad_(False).numel() for parameter in module.parameters())
 
 
-_BY_IDENTITY = {"en": "compare identity: `is`, id()", "ru": "сравнивайте объекты: `is`, id()"}
+_BY_IDENTITY = "compare identity: `is`, id() | сравнивайте объекты: `is`, id()"
 
-PARAMETER_COUNT_MISTAKES = (
-    Mistake(
-        "shared_counted_twice",
-        "bigscience-workshop/Megatron-DeepSpeed#99",
-        partial(mistaken_count, tensors=_every_use),
-        {
-            "en": "a Parameter in two places counts twice: the tied matrix is one, not two",
-            "ru": "параметр, стоящий в двух местах, сосчитан дважды, хотя связанная матрица одна",
-        },
-        {
-            "en": "sum over module.parameters(), which drops repeats",
-            "ru": "сумма по module.parameters(): повторов там нет",
-        },
-    ),
-    Mistake(
-        "state_dict_counted",
-        "karpathy/llama2.c#378",
-        partial(mistaken_count, tensors=_saved_tensors),
-        {
-            "en": "the tensors of the state_dict are counted: buffers too, and shared ones twice",
-            "ru": "сосчитаны тензоры state_dict: вместе с буферами, а общие — дважды",
-        },
-        {"en": "module.parameters()", "ru": "module.parameters()"},
-    ),
-    Mistake(
-        "buffers_counted",
-        "deepmodeling/deepmd-kit#4783",
-        partial(mistaken_count, tensors=_with_buffers),
-        {
-            "en": "buffers count too, though no training changes them",
-            "ru": "сосчитаны и буферы, которые не обучаются",
-        },
-        {"en": "module.parameters() alone", "ru": "только module.parameters()"},
-    ),
-    Mistake(
-        "tied_subtracted",
-        "pytorch/torchtitan#3225",
-        partial(mistaken_count, tensors=_used_once),
-        {
-            "en": "a shared Parameter is subtracted once more: parameters() has it only once",
-            "ru": "общий параметр вычтен лишний раз: в parameters() он и так один",
-        },
-        {"en": "subtract nothing", "ru": "ничего не вычитайте"},
-    ),
-    Mistake(
-        "embeddings_excluded",
-        "karpathy/nanoGPT#209",
-        partial(mistaken_count, tensors=_outside_embeddings),
-        {
-            "en": "embeddings are left out, and a tied output matrix with them",
-            "ru": "эмбеддинги не сосчитаны, а с ними и связанная выходная матрица",
-        },
-        {"en": "every Parameter counts", "ru": "считается каждый параметр"},
-    ),
-    Mistake(
-        "own_parameters_only",
-        "a mutation of right code",
-        partial(mistaken_count, tensors=partial(nn.Module.parameters, recurse=False)),
-        {
-            "en": "only the Parameters of the module itself count, not those of its children",
-            "ru": "сосчитаны параметры самого модуля, но не вложенных в него",
-        },
-        {"en": "parameters() with recurse=True", "ru": "parameters() с recurse=True"},
-    ),
-    Mistake(
-        "first_level_only",
-        "a mutation of right code",
-        partial(mistaken_count, tensors=_first_level),
-        {"en": "modules inside the children are left out", "ru": "модули ещё глубже не сосчитаны"},
-        {"en": "module.parameters()", "ru": "module.parameters()"},
-    ),
-    Mistake(
-        "leaf_modules_only",
-        "a mutation of right code",
-        partial(mistaken_count, tensors=_leaves_only),
-        {
-            "en": "a module that has children loses its own Parameters",
-            "ru": "у модуля с вложенными модулями потеряны его собственные параметры",
-        },
-        {"en": "module.parameters()", "ru": "module.parameters()"},
-    ),
-    Mistake(
-        "biases_left_out",
-        "a mutation of right code",
-        partial(mistaken_count, tensors=_no_biases),
-        {"en": "biases are left out", "ru": "смещения (bias) не сосчитаны"},
-        {"en": "every Parameter counts", "ru": "считается каждый параметр"},
-    ),
-    Mistake(
-        "matrices_only",
-        "a mutation of right code",
-        partial(mistaken_count, kept=lambda found: [t for t in found if t.dim() > 1]),
-        {
-            "en": "vectors and scalars are left out: biases and the gains of norms",
-            "ru": "векторы и скаляры не сосчитаны: смещения (bias) и множители нормализаций",
-        },
-        {"en": "every Parameter counts, whatever its shape", "ru": "форма параметра не важна"},
-    ),
-    Mistake(
-        "shape_summed",
-        "a mutation of right code",
-        partial(mistaken_count, size=lambda tensor: sum(tensor.shape)),
-        {
-            "en": "the sizes of a shape are added, not multiplied",
-            "ru": "размеры осей сложены, а не перемножены",
-        },
-        {"en": "parameter.numel()", "ru": "parameter.numel()"},
-    ),
-    Mistake(
-        "rows_counted",
-        "a mutation of right code",
-        partial(mistaken_count, size=lambda tensor: tensor.shape[0] if tensor.dim() else 1),
-        {
-            "en": "the rows of a matrix are counted, not its numbers",
-            "ru": "сосчитаны строки матрицы, а не её числа",
-        },
-        {"en": "numel(), not len() or shape[0]", "ru": "numel(), а не len() или shape[0]"},
-    ),
-    Mistake(
-        "tensors_counted",
-        "a mutation of right code",
-        partial(mistaken_count, size=lambda tensor: 1),
-        {
-            "en": "the Parameters are counted, not the numbers in them",
-            "ru": "сосчитаны сами параметры, а не числа в них",
-        },
-        {"en": "sum of parameter.numel()", "ru": "сумма parameter.numel()"},
-    ),
-    Mistake(
-        "bytes_counted",
-        "a mutation of right code",
-        partial(mistaken_count, size=lambda tensor: tensor.numel() * tensor.element_size()),
-        {"en": "bytes are counted, not numbers", "ru": "сосчитаны байты, а не числа"},
-        {"en": "numel(), without element_size()", "ru": "numel() без element_size()"},
-    ),
-    Mistake(
-        "equal_shapes_merged",
-        "a mutation of right code",
-        partial(mistaken_count, kept=partial(_distinct, key=lambda tensor: tuple(tensor.shape))),
-        {
-            "en": "Parameters of one shape are taken for one Parameter",
-            "ru": "параметры одной формы приняты за один параметр",
-        },
+# fmt: off
+PARAMETER_COUNT_MISTAKES = mistakes(
+    mistaken_count,
+    shared_counted_twice=("bigscience-workshop/Megatron-DeepSpeed#99",
+        "a Parameter in two places counts twice: the tied matrix is one, not two | "
+        "параметр, стоящий в двух местах, сосчитан дважды, хотя связанная матрица одна",
+        "sum over module.parameters(), which drops repeats | "
+        "сумма по module.parameters(): повторов там нет", {"tensors": _every_use}),
+    state_dict_counted=("karpathy/llama2.c#378",
+        "the tensors of the state_dict are counted: buffers too, and shared ones twice | "
+        "сосчитаны тензоры state_dict: вместе с буферами, а общие — дважды",
+        "module.parameters()", {"tensors": _saved_tensors}),
+    buffers_counted=("deepmodeling/deepmd-kit#4783",
+        "buffers count too, though no training changes them | "
+        "сосчитаны и буферы, которые не обучаются",
+        "module.parameters() alone | только module.parameters()", {"tensors": _with_buffers}),
+    tied_subtracted=("pytorch/torchtitan#3225",
+        "a shared Parameter is subtracted once more: parameters() has it only once | "
+        "общий параметр вычтен лишний раз: в parameters() он и так один",
+        "subtract nothing | ничего не вычитайте", {"tensors": _used_once}),
+    embeddings_excluded=("karpathy/nanoGPT#209",
+        "embeddings are left out, and a tied output matrix with them | "
+        "эмбеддинги не сосчитаны, а с ними и связанная выходная матрица",
+        "every Parameter counts | считается каждый параметр", {"tensors": _outside_embeddings}),
+    own_parameters_only=("",
+        "only the Parameters of the module itself count, not those of its children | "
+        "сосчитаны параметры самого модуля, но не вложенных в него",
+        "parameters() with recurse=True | parameters() с recurse=True",
+        {"tensors": partial(nn.Module.parameters, recurse=False)}),
+    first_level_only=("",
+        "modules inside the children are left out | модули ещё глубже не сосчитаны",
+        "module.parameters()", {"tensors": _first_level}),
+    leaf_modules_only=("",
+        "a module that has children loses its own Parameters | "
+        "у модуля с вложенными модулями потеряны его собственные параметры",
+        "module.parameters()", {"tensors": _leaves_only}),
+    biases_left_out=("",
+        "biases are left out | смещения (bias) не сосчитаны",
+        "every Parameter counts | считается каждый параметр", {"tensors": _no_biases}),
+    matrices_only=("",
+        "vectors and scalars are left out: biases and the gains of norms | "
+        "векторы и скаляры не сосчитаны: смещения (bias) и множители нормализаций",
+        "every Parameter counts, whatever its shape | форма параметра не важна",
+        {"kept": lambda found: [t for t in found if t.dim() > 1]}),
+    shape_summed=("",
+        "the sizes of a shape are added, not multiplied | размеры осей сложены, а не перемножены",
+        "parameter.numel()", {"size": lambda tensor: sum(tensor.shape)}),
+    rows_counted=("",
+        "the rows of a matrix are counted, not its numbers | "
+        "сосчитаны строки матрицы, а не её числа",
+        "numel(), not len() or shape[0] | numel(), а не len() или shape[0]",
+        {"size": lambda tensor: tensor.shape[0] if tensor.dim() else 1}),
+    tensors_counted=("",
+        "the Parameters are counted, not the numbers in them | "
+        "сосчитаны сами параметры, а не числа в них",
+        "sum of parameter.numel() | сумма parameter.numel()", {"size": lambda tensor: 1}),
+    bytes_counted=("",
+        "bytes are counted, not numbers | сосчитаны байты, а не числа",
+        "numel(), without element_size() | numel() без element_size()",
+        {"size": lambda tensor: tensor.numel() * tensor.element_size()}),
+    equal_shapes_merged=("",
+        "Parameters of one shape are taken for one Parameter | "
+        "параметры одной формы приняты за один параметр",
+        _BY_IDENTITY, {"kept": partial(_distinct, key=lambda tensor: tuple(tensor.shape))}),
+    equal_values_merged=("",
+        "Parameters with equal numbers are taken for one Parameter | "
+        "параметры с равными числами приняты за один параметр",
+        _BY_IDENTITY, {"kept": partial(_distinct, key=_shape_and_values)}),
+    addresses_merged=("",
+        "repeats are told by memory address, and on the meta device all addresses are 0 | "
+        "повторы ищутся по адресу в памяти, а на устройстве meta все адреса — 0",
+        _BY_IDENTITY, {"kept": partial(_distinct, key=Tensor.data_ptr)}),
+    storages_merged=("",
+        "Parameters cut from one storage are taken for one Parameter | "
+        "параметры, вырезанные из одного хранилища, приняты за один",
         _BY_IDENTITY,
-    ),
-    Mistake(
-        "equal_values_merged",
-        "a mutation of right code",
-        partial(mistaken_count, kept=partial(_distinct, key=_shape_and_values)),
-        {
-            "en": "Parameters with equal numbers are taken for one Parameter",
-            "ru": "параметры с равными числами приняты за один параметр",
-        },
-        _BY_IDENTITY,
-    ),
-    Mistake(
-        "addresses_merged",
-        "a mutation of right code",
-        partial(mistaken_count, kept=partial(_distinct, key=Tensor.data_ptr)),
-        {
-            "en": "repeats are told by memory address, and on the meta device all addresses are 0",
-            "ru": "повторы ищутся по адресу в памяти, а на устройстве meta все адреса — 0",
-        },
-        _BY_IDENTITY,
-    ),
-    Mistake(
-        "storages_merged",
-        "a mutation of right code",
-        partial(
-            mistaken_count,
-            kept=partial(_distinct, key=lambda tensor: tensor.untyped_storage().data_ptr()),
-        ),
-        {
-            "en": "Parameters cut from one storage are taken for one Parameter",
-            "ru": "параметры, вырезанные из одного хранилища, приняты за один",
-        },
-        _BY_IDENTITY,
-    ),
-    Mistake(
-        "small_integers",
-        "a mutation of right code",
-        partial(mistaken_count, size=_small_integers),
-        {
-            "en": "the product overflows 32 bits on a large matrix",
-            "ru": "на большой матрице произведение не помещается в 32 бита",
-        },
-        {"en": "Python integers or int64", "ru": "целые Python или int64"},
-    ),
-    Mistake(
-        "first_count_kept",
-        "a mutation of right code",
-        _remembering_count,
-        {
-            "en": "the count of an earlier module of the same class comes back",
-            "ru": "возвращается число, сосчитанное для прежнего модуля того же класса",
-        },
-        {"en": "count anew on every call", "ru": "считайте заново при каждом вызове"},
-    ),
-    Mistake(
-        "parameters_frozen",
-        "a mutation of right code",
-        lambda: _freezing_count,
-        {
-            "en": "counting switches requires_grad off, and the module trains no more",
-            "ru": "подсчёт выключает requires_grad, и модуль больше не обучается",
-        },
-        {"en": "only read the Parameters", "ru": "только читайте параметры"},
-    ),
+        {"kept": partial(_distinct, key=lambda tensor: tensor.untyped_storage().data_ptr())}),
+    small_integers=("",
+        "the product overflows 32 bits on a large matrix | "
+        "на большой матрице произведение не помещается в 32 бита",
+        "Python integers or int64 | целые Python или int64", {"size": _small_integers}),
+    first_count_kept=("",
+        "the count of an earlier module of the same class comes back | "
+        "возвращается число, сосчитанное для прежнего модуля того же класса",
+        "count anew on every call | считайте заново при каждом вызове", _remembering_count),
+    parameters_frozen=("",
+        "counting switches requires_grad off, and the module trains no more | "
+        "подсчёт выключает requires_grad, и модуль больше не обучается",
+        "only read the Parameters | только читайте параметры", lambda: _freezing_count),
 )
+# fmt: on

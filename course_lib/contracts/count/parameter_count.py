@@ -1,152 +1,66 @@
 """The contract of a parameter count: every number once, whoever shares it."""
 
 import copy
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
-from course_lib.contracts.count._parameter_count_case import (
-    CountCase,
-    count_by_library,
-    count_by_walking,
-    explain_count,
-)
-from course_lib.contracts.engine.candidate import (
-    Breach,
-    ContractSubject,
-    call_candidate,
-    hold_clause,
-    is_stub,
-    quiet_globals,
-)
-from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
+from course_lib.contracts.count.mistakes import PARAMETER_COUNT_MISTAKES
+from course_lib.contracts.count.modules import ModuleCall, probes
+from course_lib.contracts.engine.candidate import Breach, call_candidate, is_stub
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.report import ContractReport, Mismatch
 
-_COUNT_MEANINGS = {
-    "result_form": {"en": "an integer", "ru": "целое число"},
-    "every_parameter": {
-        "en": "every number of every Parameter, at any depth",
-        "ru": "каждое число каждого параметра на любой глубине",
-    },
-    "shared_once": {
-        "en": "a Parameter used in several places counts once",
-        "ru": "параметр, стоящий в нескольких местах, считается один раз",
-    },
-    "equal_apart": {
-        "en": "two Parameters are two, however alike they are",
-        "ru": "два параметра — это два, как бы они ни были похожи",
-    },
-    "no_buffers": {
-        "en": "buffers and plain tensors are not parameters",
-        "ru": "буферы и простые тензоры — не параметры",
-    },
-    "large_modules": {
-        "en": "right beyond 32 bits and without memory (device meta)",
-        "ru": "верно за пределами 32 бит и без памяти (устройство meta)",
-    },
-    "independent_results": {
-        "en": "the same module, the same count; the module unchanged",
-        "ru": "тот же модуль — то же число; сам модуль не изменён",
-    },
+# fmt: off
+_FACTS = {
+    "not_integer":
+        "the result is a {came}, not an integer | результат имеет тип {came}, а нужно целое число",
+    "wrong": "{came} counted where {wanted} are right: {difference:+d} | "
+    "сосчитано {came}, а верно {wanted}: {difference:+d}",
+    "remembered": "after another module was counted, this one gives {came} instead of {wanted} | "
+    "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
+    "grown":
+        "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right | "
+        "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
+    "changed": "counting changed the module: {part} | подсчёт изменил модуль: {part}",
+    "kept": "unchanged | без изменений",
+    "frozen_in":
+        "frozen parameters (requires_grad=False) are counted; counting them or not is up to you | "
+        "замороженные параметры (requires_grad=False) сосчитаны; считать их или нет, решаете вы",
+    "frozen_out":
+        "frozen parameters (requires_grad=False) are left out; counting them or not is up to you | "
+        "замороженные параметры (requires_grad=False) не сосчитаны; считать их или нет, решаете вы",
 }
-
-_COUNT_FACTS = {
-    "not_integer": {
-        "en": "the result is a {came}, not an integer",
-        "ru": "результат имеет тип {came}, а нужно целое число",
-    },
-    "wrong": {
-        "en": "{came} counted where {wanted} are right: {difference:+d}",
-        "ru": "сосчитано {came}, а верно {wanted}: {difference:+d}",
-    },
-    "remembered": {
-        "en": "after another module was counted, this one gives {came} instead of {wanted}",
-        "ru": "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
-    },
-    "grown": {
-        "en": "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right",
-        "ru": "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
-    },
-    "changed": {
-        "en": "counting changed the module: {part}",
-        "ru": "подсчёт изменил модуль: {part}",
-    },
-    "kept": {"en": "unchanged", "ru": "без изменений"},
-    "frozen_in": {
-        "en": "frozen parameters (requires_grad=False) are counted; "
-        "counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) сосчитаны; "
-        "считать их или нет, решаете вы",
-    },
-    "frozen_out": {
-        "en": "frozen parameters (requires_grad=False) are left out; "
-        "counting them or not is up to you",
-        "ru": "замороженные параметры (requires_grad=False) не сосчитаны; "
-        "считать их или нет, решаете вы",
-    },
-}
+# fmt: on
 
 
-def check_parameter_count_contract(count_parameters: Callable[..., Any]) -> ContractReport:
-    """Hold a count of parameters to what it must count, and how often.
-
-        count_parameters(module) -> int, a Parameter in several places counts once
-
-    Whether frozen parameters count is left open: the report says what was found.
-
-    Raises:  ContractViolation when a clause is broken: with a small module and what was measured
-    """
-    if not callable(count_parameters):
-        kind = type(count_parameters).__name__
-        raise TypeError(f"count_parameters must be a function, got {kind}")
-    subject = ContractSubject(
-        "check_parameter_count_contract", count_parameters, _COUNT_MEANINGS, explain_count
-    )
-    with quiet_globals():
-        if is_stub(count_parameters, nn.Linear(2, 2)):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_count_clauses(subject))
-        figures = _count_figures(subject)
-    key = "frozen_in" if figures["frozen_counted"] else "frozen_out"
-    return ContractReport(subject.contract, clauses, figures, notes=(localized(_COUNT_FACTS[key]),))
+def count_by_walking(module: nn.Module) -> int:
+    """Walk the tree of modules and multiply the sizes, with a list of what was seen."""
+    seen, total, waiting = set(), 0, [module]
+    while waiting:
+        found = waiting.pop()
+        for parameter in found._parameters.values():
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
+                product = 1
+                for size in parameter.shape:
+                    product *= int(size)
+                total += product
+        waiting += [child for child in found._modules.values() if child is not None]
+    return total
 
 
-def _count_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    hold = partial(hold_clause, subject)
-    ordinary = (
-        "linear",
-        "no_bias",
-        "embedding",
-        "norm",
-        "conv",
-        "attention",
-        "nested",
-        "own",
-        "names",
-    )
-    unusual = ("scalar", "list", "dict", "types", "empty", "gradient", "nothing", "untied")
-    shared = ("tied", "module_twice", "two_names", "deep_share")
-    buffered = ("batch_norm", "buffers", "hidden_buffers")
-    large = ("large", "large_tied", "large_two")
-    every = [*_count_cases(ordinary + unusual), CountCase(ordinary), CountCase(ordinary + unusual)]
-    yield hold("result_form", None, _judge_count_form, _count_cases(("linear", "nothing", "norm")))
-    yield hold("every_parameter", None, _judge_count, every)
-    yield hold("shared_once", None, _judge_count, [*_count_cases(shared), CountCase(shared)])
-    yield hold("equal_apart", None, _judge_count, _count_cases(("equals", "views")))
-    yield hold("no_buffers", None, _judge_count, [*_count_cases(buffered), CountCase(buffered)])
-    yield hold("large_modules", None, _judge_count, _count_cases(large))
-    again = _count_cases(("nested", "tied", "buffers", "gradient"))
-    yield hold("independent_results", None, _judge_count_again, again)
+def count_by_library(module: nn.Module) -> int:
+    """Let torch list the parameters and count each one's elements."""
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
-def _count_cases(parts: tuple[str, ...]) -> list[CountCase]:
-    return [CountCase((part,)) for part in parts]
-
-
-def _count_call(subject: ContractSubject, module: nn.Module) -> int:
+def _count(subject: Subject, module: nn.Module) -> int:
     """Call the candidate; breach unless an integer comes back."""
     count = call_candidate(subject.candidate, module)
     try:
@@ -155,11 +69,11 @@ def _count_call(subject: ContractSubject, module: nn.Module) -> int:
     except (AttributeError, TypeError):
         pass  # a float has no __index__, a tensor of floats has one that refuses
     came = type(count).__name__
-    facts = localized(_COUNT_FACTS["not_integer"], came=came)
+    facts = say(_FACTS["not_integer"], came=came)
     raise Breach("not integer", came, "int", facts=facts, clause="result_form")
 
 
-def _count_right(module: nn.Module) -> int:
+def _right(module: nn.Module) -> int:
     """Both references must agree with each other."""
     right = count_by_walking(module)
     if right != count_by_library(module):
@@ -167,58 +81,58 @@ def _count_right(module: nn.Module) -> int:
     return right
 
 
-def _count_compare(came: int, wanted: int, fact: str) -> None:
+def _compare(came: int, wanted: int, fact: str) -> None:
     if came == wanted:
         return
-    text = localized(_COUNT_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
+    text = say(_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
     mismatch = Mismatch("count", (), came, wanted)
     raise Breach(fact, str(came), str(wanted), mismatches=(mismatch,), facts=text)
 
 
-def _judge_count_form(subject: ContractSubject, case: CountCase) -> float:
-    _count_call(subject, case.module())
+def _formed(subject: Subject, call: ModuleCall, allowed: float) -> float:
+    _count(subject, call.module())
     return 0.0
 
 
-def _judge_count(subject: ContractSubject, case: CountCase) -> float:
-    module = case.module()
-    wanted = _count_right(module)
-    _count_compare(_count_call(subject, module), wanted, "wrong")
+def _counted(subject: Subject, call: ModuleCall, allowed: float) -> float:
+    module = call.module()
+    wanted = _right(module)
+    _compare(_count(subject, module), wanted, "wrong")
     return 0.0
 
 
-def _judge_count_again(subject: ContractSubject, case: CountCase) -> float:
+def _again(subject: Subject, call: ModuleCall, allowed: float) -> float:
     """Another module in between changes nothing, and counting leaves the module as it was."""
-    module = case.module()
+    module = call.module()
     for number, part in enumerate(module.modules()):
         part.training = number % 2 == 0
-    before = copy.deepcopy(_count_state(module))
-    wanted = _count_right(module)
-    _count_compare(_count_call(subject, module), wanted, "wrong")
-    other = CountCase((*case.parts, "linear"), 2).module()
-    _count_compare(_count_call(subject, other), _count_right(other), "wrong")
-    larger = CountCase(case.parts, 3).module()
-    _count_compare(_count_call(subject, larger), _count_right(larger), "remembered")
-    _count_compare(_count_call(subject, module), wanted, "remembered")
-    _count_compare_state(module, before)
+    before = copy.deepcopy(_state(module))
+    wanted = _right(module)
+    _compare(_count(subject, module), wanted, "wrong")
+    other = ModuleCall((*call.parts, "linear"), 2).module()
+    _compare(_count(subject, other), _right(other), "wrong")
+    larger = ModuleCall(call.parts, 3).module()
+    _compare(_count(subject, larger), _right(larger), "remembered")
+    _compare(_count(subject, module), wanted, "remembered")
+    _compare_state(module, before)
     module.register_parameter("later", nn.Parameter(torch.zeros(2)))
-    _count_compare(_count_call(subject, module), wanted + 2, "grown")
-    frozen = case.module().requires_grad_(False)
-    before = copy.deepcopy(_count_state(frozen))
-    _count_call(subject, frozen)
-    _count_compare_state(frozen, before)
+    _compare(_count(subject, module), wanted + 2, "grown")
+    frozen = call.module().requires_grad_(False)
+    before = copy.deepcopy(_state(frozen))
+    _count(subject, frozen)
+    _compare_state(frozen, before)
     return 0.0
 
 
-def _count_compare_state(module: nn.Module, before: dict[str, Any]) -> None:
-    after = _count_state(module)
+def _compare_state(module: nn.Module, before: dict[str, Any]) -> None:
+    after = _state(module)
     for part, value in before.items():
         if after[part] != value:
-            facts = localized(_COUNT_FACTS["changed"], part=part)
-            raise Breach("changed", part, localized(_COUNT_FACTS["kept"]), facts=facts)
+            facts = say(_FACTS["changed"], part=part)
+            raise Breach("changed", part, say(_FACTS["kept"]), facts=facts)
 
 
-def _count_state(module: nn.Module) -> dict[str, Any]:
+def _state(module: nn.Module) -> dict[str, Any]:
     """What counting must not touch, by name."""
     named = dict(module.named_parameters(remove_duplicate=False))
     owners = {name: id(parameter) for name, parameter in named.items()}
@@ -233,14 +147,86 @@ def _count_state(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def _count_figures(subject: ContractSubject) -> dict[str, float]:
-    """The tied and the untied count of one model, and whether frozen numbers count."""
-    tied = _count_call(subject, CountCase(("tied",)).module())
-    large = _count_call(subject, CountCase(("large",)).module())
-    frozen = nn.Linear(3, 2, bias=False)
-    frozen.weight.requires_grad_(False)
+def _frozen_counted(subject: Subject) -> bool:
+    frozen = nn.Linear(3, 2, bias=False).requires_grad_(False)
     try:
-        counted = float(_count_call(subject, frozen) == 6)
-    except Breach:
-        counted = 0.0
-    return {"tied_count": tied, "large_count": large, "frozen_counted": counted}
+        return _count(subject, frozen) == 6
+    except Breach:  # a count may refuse what is frozen
+        return False
+
+
+def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
+    """The tied and the untied count of one model, and whether frozen numbers count."""
+    return {
+        "tied_count": _count(subject, ModuleCall(("tied",)).module()),
+        "large_count": _count(subject, ModuleCall(("large",)).module()),
+        "frozen_counted": float(_frozen_counted(subject)),
+    }
+
+
+def _notes(subject: Subject) -> list[str]:
+    return [say(_FACTS["frozen_in" if _frozen_counted(subject) else "frozen_out"])]
+
+
+def _observe(count_parameters: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    if is_stub(count_parameters, nn.Linear(2, 2)):
+        raise NotImplementedError
+
+
+def _each(*parts: str) -> list[ModuleCall]:
+    return [ModuleCall((part,)) for part in parts]
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    ordinary = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested")
+    ordinary += ("own", "names")
+    unusual = ("scalar", "list", "dict", "types", "empty", "gradient", "nothing", "untied")
+    shared = ("tied", "module_twice", "two_names", "deep_share")
+    buffered = ("batch_norm", "buffers", "hidden_buffers")
+    every = [*_each(*ordinary, *unusual), ModuleCall(ordinary), ModuleCall(ordinary + unusual)]
+    again = _each("nested", "tied", "buffers", "gradient")
+    # fmt: off
+    return [
+        Clause("result_form", "an integer | целое число",
+               _formed, _each("linear", "nothing", "norm")),
+        Clause("every_parameter", "every number of every Parameter, at any depth | "
+               "каждое число каждого параметра на любой глубине", _counted, every),
+        Clause("shared_once", "a Parameter used in several places counts once | "
+               "параметр, стоящий в нескольких местах, считается один раз",
+               _counted, [*_each(*shared), ModuleCall(shared)]),
+        Clause("equal_apart", "two Parameters are two, however alike they are | "
+               "два параметра — это два, как бы они ни были похожи",
+               _counted, _each("equals", "views")),
+        Clause("no_buffers", "buffers and plain tensors are not parameters | "
+               "буферы и простые тензоры — не параметры",
+               _counted, [*_each(*buffered), ModuleCall(buffered)]),
+        Clause("large_modules", "right beyond 32 bits and without memory (device meta) | "
+               "верно за пределами 32 бит и без памяти (устройство meta)",
+               _counted, _each("large", "large_tied", "large_two")),
+        Clause("independent_results", "the same module, the same count; the module unchanged | "
+               "тот же модуль — то же число; сам модуль не изменён", _again, again),
+    ]
+    # fmt: on
+
+
+PARAMETER_COUNT = Contract(
+    "parameter_count",
+    Terms("count_parameters"),
+    _clauses,
+    by_catalogue(PARAMETER_COUNT_MISTAKES, probes, count_by_library),
+    figures=_figures,
+    notes=_notes,
+    observe=_observe,
+)
+
+
+def check_parameter_count_contract(count_parameters: Callable[..., Any]) -> ContractReport:
+    """Hold a count of parameters to what it must count, and how often.
+
+        count_parameters(module) -> int, a Parameter in several places counts once
+
+    Whether frozen parameters count is left open: the report says what was found.
+
+    Raises:  ContractViolation when a clause is broken: with a small module and what was measured
+    """
+    return PARAMETER_COUNT.check(count_parameters)

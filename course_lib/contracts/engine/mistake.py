@@ -50,12 +50,13 @@ def both_mistakes(one: Mistake, other: Mistake) -> Callable[[], Any] | None:
 
 
 def mistakes(
-    build: Callable[..., Any], **entries: tuple[str, Any, Any, Any]
+    build: Callable[..., Any] | None, **entries: tuple[str, Any, Any, Any]
 ) -> tuple[Mistake, ...]:
     """A catalogue: name = (where it was reported, what it does, the fix, what is wrong).
 
     What is wrong is a dict of the steps of `build` that it replaces, or else a function that makes
-    the whole candidate. Without a report the mistake is one that a change of right code makes.
+    the whole candidate (if all are, `build` is None). Without a report the mistake is one that a
+    change of right code makes.
     """
     return tuple(
         Mistake(

@@ -9,6 +9,7 @@ from course_lib.contracts.engine.candidate import (
     call_candidate,
     must_raise,
 )
+from course_lib.contracts.engine.words import say
 from course_lib.contracts.generation._generation_model import (
     GenerationCase,
     ScriptedModel,
@@ -17,48 +18,29 @@ from course_lib.contracts.generation._generation_model import (
 )
 from course_lib.contracts.generation._generation_probes import generation_arguments
 from course_lib.report import Mismatch
-from course_lib.text import localized
 
 _GENERATION_REASONS = ("eos", "length_limit", "context")
 
+# fmt: off
 _GENERATION_FACTS = {
-    "not_pair": {
-        "en": "the result is no pair (new_ids, reason): {came}",
-        "ru": "результат — не пара (new_ids, reason): {came}",
-    },
-    "not_ids": {
-        "en": "the new ids are no flat sequence of integers: {came}",
-        "ru": "новые ids — не плоская последовательность целых чисел: {came}",
-    },
-    "reason": {
-        "en": "the reason is {came}",
-        "ru": "причина названа так: {came}",
-    },
-    "answer": {
-        "en": "got {got}, {reason}; right is {want}, {right}",
-        "ru": "получено {got}, {reason}; верно {want}, {right}",
-    },
-    "training": {
-        "en": "of {n} calls of the model {k} found it in training mode",
-        "ru": "вызовов модели {n}, из них в режиме обучения {k}",
-    },
-    "flag": {
-        "en": "before the call training was {before}, after it {after}",
-        "ru": "до вызова training = {before}, после {after}",
-    },
-    "overfed": {
-        "en": "the model was given {n} tokens, it holds {size}",
-        "ru": "модели дано токенов {n}, а помещается {size}",
-    },
-    "overwritten": {
-        "en": "a later call changed the ids that an earlier one had returned",
-        "ru": "следующий вызов изменил ids, которые вернул предыдущий",
-    },
-    "prompt": {
-        "en": "the prompt became {came}",
-        "ru": "затравка стала такой: {came}",
-    },
+    "not_pair": "the result is no pair (new_ids, reason): {came} | "
+    "результат — не пара (new_ids, reason): {came}",
+    "not_ids": "the new ids are no flat sequence of integers: {came} | "
+    "новые ids — не плоская последовательность целых чисел: {came}",
+    "reason": "the reason is {came} | причина названа так: {came}",
+    "answer": "got {got}, {reason}; right is {want}, {right} | "
+    "получено {got}, {reason}; верно {want}, {right}",
+    "training": "of {n} calls of the model {k} found it in training mode | "
+    "вызовов модели {n}, из них в режиме обучения {k}",
+    "flag": "before the call training was {before}, after it {after} | "
+    "до вызова training = {before}, после {after}",
+    "overfed": "the model was given {n} tokens, it holds {size} | "
+    "модели дано токенов {n}, а помещается {size}",
+    "overwritten": "a later call changed the ids that an earlier one had returned | "
+    "следующий вызов изменил ids, которые вернул предыдущий",
+    "prompt": "the prompt became {came} | затравка стала такой: {came}",
 }
+# fmt: on
 
 
 def generation_call(
@@ -93,12 +75,12 @@ def _generation_ids(value: Any) -> list[int] | None:
 def _generation_not_overfed(model: ScriptedModel) -> None:
     longest = max(model.lengths, default=0)
     if longest > model.max_length:
-        facts = localized(_GENERATION_FACTS["overfed"], n=longest, size=model.max_length)
+        facts = say(_GENERATION_FACTS["overfed"], n=longest, size=model.max_length)
         raise Breach("overfed", longest, str(model.max_length), facts=facts, clause="context")
 
 
 def _generation_malformed(fact: str, came: str, wanted: str) -> Breach:
-    text = localized(_GENERATION_FACTS[fact], came=came)
+    text = say(_GENERATION_FACTS[fact], came=came)
     return Breach(fact, came, wanted, facts=text, clause="result_form")
 
 
@@ -137,7 +119,7 @@ def _generation_compare(got: tuple, want: tuple, kind: str) -> None:
     if got[1] != want[1]:
         mismatches = [*mismatches[:2], Mismatch("reason", (), got[1], want[1])]
     values = {"got": ids, "reason": got[1], "want": right, "right": want[1]}
-    facts = localized(_GENERATION_FACTS["answer"], **values)
+    facts = say(_GENERATION_FACTS["answer"], **values)
     kind = kind if places else f"{kind} reason"
     raise Breach(
         kind, f"{ids}, {got[1]}", f"{right}, {want[1]}", mismatches=tuple(mismatches), facts=facts
@@ -149,7 +131,7 @@ def judge_generation_mode(subject: ContractSubject, case: GenerationCase, as_ten
     _, _, arguments = generation_call(subject, case, as_tensor)
     modes = arguments[0].modes
     if any(modes):
-        facts = localized(_GENERATION_FACTS["training"], n=len(modes), k=sum(modes))
+        facts = say(_GENERATION_FACTS["training"], n=len(modes), k=sum(modes))
         raise Breach("training", sum(modes), "0", facts=facts)
     return 0.0
 
@@ -165,7 +147,7 @@ def judge_generation_flag(subject: ContractSubject, case: GenerationCase, as_ten
 
 def _generation_flag_kept(case: GenerationCase, after: bool) -> None:
     if after is not case.training:
-        facts = localized(_GENERATION_FACTS["flag"], before=case.training, after=after)
+        facts = say(_GENERATION_FACTS["flag"], before=case.training, after=after)
         modes = f"training = {after}", f"training = {case.training}"
         raise Breach("flag", *modes, facts=facts, clause="flag_restored")
 
@@ -190,7 +172,7 @@ def judge_generation_prompt(
     _, _, arguments = generation_call(subject, case, as_tensor)
     after = [int(token) for token in arguments[1]]
     if after != list(case.prompt):
-        facts = localized(_GENERATION_FACTS["prompt"], came=after)
+        facts = say(_GENERATION_FACTS["prompt"], came=after)
         raise Breach("prompt", str(after), str(list(case.prompt)), facts=facts)
     return 0.0
 
@@ -209,7 +191,7 @@ def judge_generation_again(
     generation_call(subject, other, as_tensor)
     if _generation_ids(result[0]) != first:
         came = _generation_ids(result[0])
-        facts = localized(_GENERATION_FACTS["overwritten"])
+        facts = say(_GENERATION_FACTS["overwritten"])
         raise Breach("overwritten", str(came), str(first), facts=facts)
     again, reason, _ = generation_call(subject, case, as_tensor)
     _generation_compare((again, reason), kept, "other")

@@ -1,11 +1,10 @@
 """Generations that choose, feed, switch or hand over wrongly."""
 
-from functools import partial
 from typing import Any
 
 import torch
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 from course_lib.contracts.generation._generation_loop import mistaken_generation
 
 
@@ -33,182 +32,79 @@ def _generation_drawn(logits: torch.Tensor) -> torch.Tensor:
     return torch.multinomial(logits[-1].float().softmax(-1), 1)[0]
 
 
-GENERATION_STEP_MISTAKES = (
-    Mistake(
-        "first_row_read",
-        "a mutation of right code",
-        partial(mistaken_generation, pick=lambda logits: logits[0].argmax()),
-        {
-            "en": "the next token is read from the logits of the first position",
-            "ru": "следующий токен взят из логитов первой позиции",
-        },
-        {"en": "logits[-1].argmax()", "ru": "logits[-1].argmax()"},
-    ),
-    Mistake(
-        "last_row_but_one_read",
-        "a mutation of right code",
-        partial(mistaken_generation, pick=lambda logits: logits[-2:][0].argmax()),
-        {
-            "en": "the next token is read from the last position but one",
-            "ru": "следующий токен взят из предпоследней позиции",
-        },
-        {"en": "logits[-1].argmax()", "ru": "logits[-1].argmax()"},
-    ),
-    Mistake(
-        "all_rows_at_once",
-        "a mutation of right code",
-        partial(mistaken_generation, pick=lambda logits: logits.argmax() % logits.shape[-1]),
-        {
-            "en": "argmax runs over all positions together",
-            "ru": "argmax берётся сразу по всем позициям",
-        },
-        {"en": "logits[-1].argmax()", "ru": "logits[-1].argmax()"},
-    ),
-    Mistake(
-        "least_likely_chosen",
-        "a mutation of right code",
-        partial(mistaken_generation, pick=lambda logits: logits[-1].argmin()),
-        {"en": "the least likely token is chosen", "ru": "выбран наименее вероятный токен"},
-        {"en": "argmax, not argmin", "ru": "argmax, а не argmin"},
-    ),
-    Mistake(
-        "drawn_at_random",
-        "a mutation of right code",
-        partial(mistaken_generation, pick=_generation_drawn),
-        {
-            "en": "tokens are drawn at random, here the likeliest one is asked for",
-            "ru": "токены выбраны случайно, а нужен самый вероятный",
-        },
-        {"en": "logits[-1].argmax()", "ru": "logits[-1].argmax()"},
-    ),
-    Mistake(
-        "only_the_last_token_fed",
-        "a mutation of right code",
-        partial(mistaken_generation, feed=lambda ids, start, size: ids[-1:]),
-        {
-            "en": "the model is given the last token alone: without a cache it has no past",
-            "ru": "модели даётся один лишь последний токен: без кэша у неё нет прошлого",
-        },
-        {"en": "model(all ids so far)", "ru": "model(все ids)"},
-    ),
-    Mistake(
-        "only_the_prompt_fed",
-        "a mutation of right code",
-        partial(mistaken_generation, feed=lambda ids, start, size: ids[:start]),
-        {
-            "en": "the new tokens are never given to the model: it answers the prompt each time",
-            "ru": "новые токены не передаются модели: она каждый раз отвечает на затравку",
-        },
-        {"en": "model(prompt + new ids)", "ru": "model(затравка + новые ids)"},
-    ),
-    Mistake(
-        "sliding_window",
-        "ollama/ollama#17427",
-        partial(
-            mistaken_generation,
-            guard=lambda ids, size, asked: ids,
-            room=lambda size: 10**9,
-            feed=lambda ids, start, size: ids[-size:],
-        ),
-        {
-            "en": "the window slides: what no longer fits is forgotten without a word",
-            "ru": "окно скользит: что не помещается, молча забывается",
-        },
-        {
-            "en": 'ValueError for the prompt, stop with "context"',
-            "ru": "ValueError для затравки, остановка с «context»",
-        },
-    ),
-    Mistake(
-        "long_prompt_accepted",
-        "ollama/ollama#3839",
-        partial(mistaken_generation, guard=lambda ids, size, asked: ids[-size:]),
-        {
-            "en": "a prompt that is too long is cut, or handed back, without an error",
-            "ru": "слишком длинная затравка обрезана или возвращена без ошибки",
-        },
-        {
-            "en": "raise ValueError if the prompt exceeds max_length",
-            "ru": "ValueError, если затравка длиннее max_length",
-        },
-    ),
-    Mistake(
-        "room_made_for_new_tokens",
-        "EleutherAI/lm-evaluation-harness#2585",
-        partial(
-            mistaken_generation,
-            guard=lambda ids, size, asked: ids[-max(size - asked, 1) :],
-        ),
-        {
-            "en": "the prompt is cut at the front to make room for max_new_tokens",
-            "ru": "начало затравки отрезано, чтобы уместить max_new_tokens",
-        },
-        {
-            "en": 'keep it all; stop with "context"',
-            "ru": "оставьте её целой; остановка с «context»",
-        },
-    ),
-    Mistake(
-        "no_eval",
-        "d2l-ai/d2l-en@4c2b6d39",
-        partial(mistaken_generation, enter=lambda model: None),
-        {
-            "en": "the model is left in training mode: dropout is on",
-            "ru": "модель осталась в режиме обучения: dropout включён",
-        },
-        {"en": "model.eval() before the loop", "ru": "model.eval() перед циклом"},
-    ),
-    Mistake(
-        "left_in_eval",
-        "a mutation of right code",
-        partial(mistaken_generation, leave=lambda model, was: None),
-        {
-            "en": "the model stays in eval mode: training goes on without dropout",
-            "ru": "модель остаётся в режиме eval: обучение продолжится без dropout",
-        },
-        {"en": "model.train(was_training)", "ru": "model.train(was_training)"},
-    ),
-    Mistake(
-        "left_in_eval_by_a_refusal",
-        "a mutation of right code",
-        lambda: _generation_refusing_late,
-        {
-            "en": "eval comes before the check of the prompt: after a refusal the model stays in "
-            "eval mode",
-            "ru": "eval вызван до проверки затравки: после отказа модель остаётся в режиме eval",
-        },
-        {"en": "try: … finally: model.train(was)", "ru": "try: … finally: model.train(was)"},
-    ),
-    Mistake(
-        "always_left_in_training",
-        "a mutation of right code",
-        partial(mistaken_generation, leave=lambda model, was: model.train()),
-        {
-            "en": "a model that was in eval mode is left in training mode",
-            "ru": "модель, бывшая в режиме eval, оставлена в режиме обучения",
-        },
-        {"en": "model.train(was_training)", "ru": "model.train(was_training)"},
-    ),
-    Mistake(
-        "prompt_returned_too",
-        "a mutation of right code",
-        partial(
-            mistaken_generation, finish=lambda prompt, ids, start, stop, asked, eos: (ids, stop)
-        ),
-        {
-            "en": "the prompt is returned together with the new ids",
-            "ru": "вместе с новыми ids возвращена и затравка",
-        },
-        {"en": "return ids[len(prompt):]", "ru": "return ids[len(prompt):]"},
-    ),
-    Mistake(
-        "prompt_grows",
-        "a mutation of right code",
-        partial(mistaken_generation, finish=_generation_prompt_grown),
-        {
-            "en": "the new ids are appended to the caller's own prompt",
-            "ru": "новые ids дописаны прямо в переданную затравку",
-        },
-        {"en": "ids = list(prompt)", "ru": "ids = list(prompt)"},
-    ),
+# fmt: off
+GENERATION_STEP_MISTAKES = mistakes(
+    mistaken_generation,
+    first_row_read=("",
+        "the next token is read from the logits of the first position | "
+        "следующий токен взят из логитов первой позиции",
+        "logits[-1].argmax()", {"pick": lambda logits: logits[0].argmax()}),
+    last_row_but_one_read=("",
+        "the next token is read from the last position but one | "
+        "следующий токен взят из предпоследней позиции",
+        "logits[-1].argmax()", {"pick": lambda logits: logits[-2:][0].argmax()}),
+    all_rows_at_once=("",
+        "argmax runs over all positions together | argmax берётся сразу по всем позициям",
+        "logits[-1].argmax()", {"pick": lambda logits: logits.argmax() % logits.shape[-1]}),
+    least_likely_chosen=("",
+        "the least likely token is chosen | выбран наименее вероятный токен",
+        "argmax, not argmin | argmax, а не argmin", {"pick": lambda logits: logits[-1].argmin()}),
+    drawn_at_random=("",
+        "tokens are drawn at random, here the likeliest one is asked for | "
+        "токены выбраны случайно, а нужен самый вероятный",
+        "logits[-1].argmax()", {"pick": _generation_drawn}),
+    only_the_last_token_fed=("",
+        "the model is given the last token alone: without a cache it has no past | "
+        "модели даётся один лишь последний токен: без кэша у неё нет прошлого",
+        "model(all ids so far) | model(все ids)", {"feed": lambda ids, start, size: ids[-1:]}),
+    only_the_prompt_fed=("",
+        "the new tokens are never given to the model: it answers the prompt each time | "
+        "новые токены не передаются модели: она каждый раз отвечает на затравку",
+        "model(prompt + new ids) | model(затравка + новые ids)",
+        {"feed": lambda ids, start, size: ids[:start]}),
+    sliding_window=("ollama/ollama#17427",
+        "the window slides: what no longer fits is forgotten without a word | "
+        "окно скользит: что не помещается, молча забывается",
+        'ValueError for the prompt, stop with "context" | '
+        "ValueError для затравки, остановка с «context»",
+        {"guard": lambda ids, size, asked: ids,
+         "room": lambda size: 10 ** 9,
+         "feed": lambda ids, start, size: ids[-size:]}),
+    long_prompt_accepted=("ollama/ollama#3839",
+        "a prompt that is too long is cut, or handed back, without an error | "
+        "слишком длинная затравка обрезана или возвращена без ошибки",
+        "raise ValueError if the prompt exceeds max_length | "
+        "ValueError, если затравка длиннее max_length",
+        {"guard": lambda ids, size, asked: ids[-size:]}),
+    room_made_for_new_tokens=("EleutherAI/lm-evaluation-harness#2585",
+        "the prompt is cut at the front to make room for max_new_tokens | "
+        "начало затравки отрезано, чтобы уместить max_new_tokens",
+        'keep it all; stop with "context" | оставьте её целой; остановка с «context»',
+        {"guard": lambda ids, size, asked: ids[-max(size - asked, 1):]}),
+    no_eval=("d2l-ai/d2l-en@4c2b6d39",
+        "the model is left in training mode: dropout is on | "
+        "модель осталась в режиме обучения: dropout включён",
+        "model.eval() before the loop | model.eval() перед циклом", {"enter": lambda model: None}),
+    left_in_eval=("",
+        "the model stays in eval mode: training goes on without dropout | "
+        "модель остаётся в режиме eval: обучение продолжится без dropout",
+        "model.train(was_training)", {"leave": lambda model, was: None}),
+    left_in_eval_by_a_refusal=("",
+        "eval comes before the check of the prompt: after a refusal the model stays in eval mode | "
+        "eval вызван до проверки затравки: после отказа модель остаётся в режиме eval",
+        "try: … finally: model.train(was)", lambda: _generation_refusing_late),
+    always_left_in_training=("",
+        "a model that was in eval mode is left in training mode | "
+        "модель, бывшая в режиме eval, оставлена в режиме обучения",
+        "model.train(was_training)", {"leave": lambda model, was: model.train()}),
+    prompt_returned_too=("",
+        "the prompt is returned together with the new ids | "
+        "вместе с новыми ids возвращена и затравка",
+        "return ids[len(prompt):]",
+        {"finish": lambda prompt, ids, start, stop, asked, eos: (ids, stop)}),
+    prompt_grows=("",
+        "the new ids are appended to the caller's own prompt | "
+        "новые ids дописаны прямо в переданную затравку",
+        "ids = list(prompt)", {"finish": _generation_prompt_grown}),
 )
+# fmt: on

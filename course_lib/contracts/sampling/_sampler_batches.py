@@ -1,10 +1,8 @@
 """Batched samplers that mix up the rows, or mishandle temperature 0."""
 
-from functools import partial
-
 import numpy as np
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 from course_lib.contracts.sampling._distributions import mistaken_distribution
 from course_lib.contracts.sampling._samplers import (
     at_sums,
@@ -15,14 +13,8 @@ from course_lib.contracts.sampling._samplers import (
     sampler_softened,
 )
 
-_OWN_ROW = {
-    "en": "every step along the last axis: axis=-1",
-    "ru": "каждый шаг по последней оси: axis=-1",
-}
-_ARGMAX = {
-    "en": "if temperature == 0: logits.argmax(-1)",
-    "ru": "if temperature == 0: logits.argmax(-1)",
-}
+_OWN_ROW = "every step along the last axis: axis=-1 | каждый шаг по последней оси: axis=-1"
+_ARGMAX = "if temperature == 0: logits.argmax(-1)"
 _RIGHT_ROWS = in_each_row(mistaken_distribution())
 
 
@@ -93,164 +85,72 @@ def _tied_at_random(logits, rng):
     return draw_rows(tied / tied.sum(-1, keepdims=True), rng)
 
 
-ROW_MISTAKES = (
-    Mistake(
-        "one_number_for_all_rows",
-        "karpathy/nanochat#38",
-        partial(mistaken_sampler, draw=_one_number),
-        {
-            "en": "equal rows always get the same token, as when one random number serves all rows",
-            "ru": "равные строки всегда дают один токен, как при одном случайном числе на все "
-            "строки",
-        },
-        {
-            "en": "rng.random(B): a number for each row",
-            "ru": "rng.random(B): число на каждую строку",
-        },
-    ),
-    Mistake(
-        "rows_share_out_the_unit",
-        "a mutation of right code",
-        partial(mistaken_sampler, draw=_shuffled_strata),
-        {
-            "en": "the rows draw without replacement from slices of [0, 1), so that they depend "
-            "on one another",
-            "ru": "строки выбирают части отрезка [0, 1) без возвращения и потому зависимы",
-        },
-        {"en": "rng.random(B), nothing permuted", "ru": "rng.random(B), без перестановок"},
-    ),
-    Mistake(
-        "rows_mirrored",
-        "a mutation of right code",
-        partial(mistaken_sampler, draw=_mirrored),
-        {
-            "en": "every second row uses 1 - u of the row before it",
-            "ru": "каждая вторая строка берёт 1 - u предыдущей",
-        },
-        {"en": "rng.random(B)", "ru": "rng.random(B)"},
-    ),
-    Mistake(
-        "first_rows_filter_for_all",
-        "facebookresearch/jepa#93",
-        partial(mistaken_sampler, distribution=_first_rows_filter),
-        {
-            "en": "what the filters keep in the first row is kept in all rows",
-            "ru": "то, что фильтры оставили в первой строке, оставлено во всех",
-        },
-        _OWN_ROW,
-    ),
-    Mistake(
-        "first_rows_order_for_all",
-        "Blaizzy/mlx-vlm#1094",
-        partial(mistaken_sampler, distribution=_other_rows_filter),
-        {
-            "en": "sorted places of every row are mapped back by the order of the first row",
-            "ru": "места после сортировки переводятся в номера по порядку первой строки",
-        },
-        {
-            "en": "np.take_along_axis(order, place, -1)",
-            "ru": "np.take_along_axis(order, place, -1)",
-        },
-    ),
-    Mistake(
-        "first_row_unfiltered",
-        "fishaudio/fish-speech#1326",
-        partial(mistaken_sampler, distribution=_first_row_unfiltered),
-        {
-            "en": "the filters do not act on the first row: [0] is a row here, not the first token",
-            "ru": "на первую строку фильтры не действуют: [0] здесь — строка, а не первый токен",
-        },
-        {"en": "remove[..., 0] = False", "ru": "remove[..., 0] = False"},
-    ),
-    Mistake(
-        "softmax_over_the_batch",
-        "DeepReinforcementLearning/DeepReinforcementLearningInAction#32",
-        partial(mistaken_sampler, distribution=_over_the_batch),
-        {
-            "en": "the softmax runs over the rows of the batch, not over the tokens",
-            "ru": "softmax идёт по строкам пакета, а не по токенам",
-        },
-        _OWN_ROW,
-    ),
-    Mistake(
-        "nucleus_of_the_whole_batch",
-        "a mutation of right code",
-        partial(mistaken_sampler, distribution=_nucleus_of_the_batch),
-        {
-            "en": "top-p sorts and sums the whole batch at once",
-            "ru": "top-p сортирует и складывает весь пакет сразу",
-        },
-        _OWN_ROW,
-    ),
+# fmt: off
+ROW_MISTAKES = mistakes(
+    mistaken_sampler,
+    one_number_for_all_rows=("karpathy/nanochat#38",
+        "equal rows always get the same token, as when one random number serves all rows | "
+        "равные строки всегда дают один токен, как при одном случайном числе на все строки",
+        "rng.random(B): a number for each row | rng.random(B): число на каждую строку",
+        {"draw": _one_number}),
+    rows_share_out_the_unit=("",
+        "the rows draw without replacement from slices of [0, 1), so that they depend on one "
+        "another | строки выбирают части отрезка [0, 1) без возвращения и потому зависимы",
+        "rng.random(B), nothing permuted | rng.random(B), без перестановок",
+        {"draw": _shuffled_strata}),
+    rows_mirrored=("",
+        "every second row uses 1 - u of the row before it | "
+        "каждая вторая строка берёт 1 - u предыдущей",
+        "rng.random(B)", {"draw": _mirrored}),
+    first_rows_filter_for_all=("facebookresearch/jepa#93",
+        "what the filters keep in the first row is kept in all rows | "
+        "то, что фильтры оставили в первой строке, оставлено во всех",
+        _OWN_ROW, {"distribution": _first_rows_filter}),
+    first_rows_order_for_all=("Blaizzy/mlx-vlm#1094",
+        "sorted places of every row are mapped back by the order of the first row | "
+        "места после сортировки переводятся в номера по порядку первой строки",
+        "np.take_along_axis(order, place, -1)", {"distribution": _other_rows_filter}),
+    first_row_unfiltered=("fishaudio/fish-speech#1326",
+        "the filters do not act on the first row: [0] is a row here, not the first token | "
+        "на первую строку фильтры не действуют: [0] здесь — строка, а не первый токен",
+        "remove[..., 0] = False", {"distribution": _first_row_unfiltered}),
+    softmax_over_the_batch=("DeepReinforcementLearning/DeepReinforcementLearningInAction#32",
+        "the softmax runs over the rows of the batch, not over the tokens | "
+        "softmax идёт по строкам пакета, а не по токенам",
+        _OWN_ROW, {"distribution": _over_the_batch}),
+    nucleus_of_the_whole_batch=("",
+        "top-p sorts and sums the whole batch at once | "
+        "top-p сортирует и складывает весь пакет сразу",
+        _OWN_ROW, {"distribution": _nucleus_of_the_batch}),
 )
+# fmt: on
 
-GREEDY_MISTAKES = (
-    Mistake(
-        "zero_temperature_divides",
-        "karpathy/nanoGPT#738",
-        partial(mistaken_sampler, greedy=_divided_by_zero),
-        {"en": "temperature 0 is divided by", "ru": "логиты делятся на температуру 0"},
-        _ARGMAX,
-    ),
-    Mistake(
-        "zero_temperature_samples",
-        "google-deepmind/gemma#573",
-        partial(
-            mistaken_sampler, greedy=lambda logits, rng: draw_rows(sampler_softened(logits), rng)
-        ),
-        {
-            "en": "temperature 0 leaves the logits undivided and samples as at temperature 1",
-            "ru": "при температуре 0 логиты не делятся, и выбор идёт как при температуре 1",
-        },
-        _ARGMAX,
-    ),
-    Mistake(
-        "zero_temperature_clamped",
-        "sgl-project/mini-sglang#24",
-        partial(
-            mistaken_sampler,
-            greedy=lambda logits, rng: draw_rows(sampler_softened(logits / 1e-5), rng),
-        ),
-        {
-            "en": "temperature 0 becomes a small one: ties and near ties are drawn at random",
-            "ru": "температура 0 заменена малой: между равными и почти равными выбор случаен",
-        },
-        _ARGMAX,
-    ),
-    Mistake(
-        "greedy_ties_at_random",
-        "vllm-project/tpu-inference#3580",
-        partial(mistaken_sampler, greedy=_tied_at_random),
-        {
-            "en": "at temperature 0 one of the equal logits is drawn at random",
-            "ru": "при температуре 0 из равных логитов выбор случаен",
-        },
-        _ARGMAX,
-    ),
-    Mistake(
-        "greedy_ties_to_the_last",
-        "a mutation of right code",
-        partial(
-            mistaken_sampler,
-            greedy=lambda logits, rng: logits.shape[-1] - 1 - logits[:, ::-1].argmax(-1),
-        ),
-        {
-            "en": "at temperature 0 the last of equal logits is taken, as a sort does",
-            "ru": "при температуре 0 из равных логитов берётся последний (как при сортировке)",
-        },
-        _ARGMAX,
-    ),
-    Mistake(
-        "always_greedy",
-        "huggingface/transformers#22405",
-        partial(
-            mistaken_sampler,
-            distribution=lambda logits, t, k, p: _RIGHT_ROWS(logits, t, 1, None),
-        ),
-        {
-            "en": "the likeliest token is taken at any temperature",
-            "ru": "при любой температуре берётся самый вероятный токен",
-        },
-        {"en": "draw when temperature > 0", "ru": "при temperature > 0 выбирайте случайно"},
-    ),
+# fmt: off
+GREEDY_MISTAKES = mistakes(
+    mistaken_sampler,
+    zero_temperature_divides=("karpathy/nanoGPT#738",
+        "temperature 0 is divided by | логиты делятся на температуру 0",
+        _ARGMAX, {"greedy": _divided_by_zero}),
+    zero_temperature_samples=("google-deepmind/gemma#573",
+        "temperature 0 leaves the logits undivided and samples as at temperature 1 | "
+        "при температуре 0 логиты не делятся, и выбор идёт как при температуре 1",
+        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(sampler_softened(logits), rng)}),
+    zero_temperature_clamped=("sgl-project/mini-sglang#24",
+        "temperature 0 becomes a small one: ties and near ties are drawn at random | "
+        "температура 0 заменена малой: между равными и почти равными выбор случаен",
+        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(sampler_softened(logits / 1e-05), rng)}),
+    greedy_ties_at_random=("vllm-project/tpu-inference#3580",
+        "at temperature 0 one of the equal logits is drawn at random | "
+        "при температуре 0 из равных логитов выбор случаен",
+        _ARGMAX, {"greedy": _tied_at_random}),
+    greedy_ties_to_the_last=("",
+        "at temperature 0 the last of equal logits is taken, as a sort does | "
+        "при температуре 0 из равных логитов берётся последний (как при сортировке)",
+        _ARGMAX, {"greedy": lambda logits, rng: logits.shape[-1] - 1 - logits[:, ::-1].argmax(-1)}),
+    always_greedy=("huggingface/transformers#22405",
+        "the likeliest token is taken at any temperature | "
+        "при любой температуре берётся самый вероятный токен",
+        "draw when temperature > 0 | при temperature > 0 выбирайте случайно",
+        {"distribution": lambda logits, t, k, p: _RIGHT_ROWS(logits, t, 1, None)}),
 )
+# fmt: on

@@ -1,23 +1,19 @@
 """Batched samplers that draw wrongly, from something else, or write where they must not."""
 
 import copy
-from functools import partial
 
 import numpy as np
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 from course_lib.contracts.sampling._distributions import mistaken_distribution
 from course_lib.contracts.sampling._samplers import in_each_row, mistaken_sampler
 
-_CDF = {
-    "en": "(sums <= u).sum(-1), not past the last kept id",
-    "ru": "(sums <= u).sum(-1), но не дальше последнего оставленного",
-}
-_RNG = {"en": "draw from the rng that is given", "ru": "берите случайность из переданного rng"}
-_GUMBEL = {
-    "en": "(log_probs + rng.gumbel(size=shape)).argmax(-1)",
-    "ru": "(log_probs + rng.gumbel(size=shape)).argmax(-1)",
-}
+_CDF = (
+    "(sums <= u).sum(-1), not past the last kept id | "
+    "(sums <= u).sum(-1), но не дальше последнего оставленного"
+)
+_RNG = "draw from the rng that is given | берите случайность из переданного rng"
+_GUMBEL = "(log_probs + rng.gumbel(size=shape)).argmax(-1)"
 
 
 def _reaching(probs, rng):
@@ -81,159 +77,75 @@ def _erase_in_place(logits, temperature, top_k, top_p):
         logits[probs == 0] = -np.inf
 
 
-DRAW_MISTAKES = (
-    Mistake(
-        "removed_when_the_draw_is_0",
-        "NVIDIA/Megatron-Energon#260",
-        partial(mistaken_sampler, draw=_reaching),
-        {
-            "en": "a draw of exactly 0.0 gives token 0 even if it is removed",
-            "ru": "если выпало ровно 0.0, получается токен 0, даже удалённый",
-        },
-        {"en": "searchsorted(sums, u, side='right')", "ru": "searchsorted(sums, u, side='right')"},
-    ),
-    Mistake(
-        "past_the_end",
-        "torch/torch7#453",
-        partial(mistaken_sampler, draw=_past_the_end),
-        {
-            "en": "the sums end a little below 1, and a draw above them gives id V, which is no "
-            "token",
-            "ru": "суммы кончаются чуть ниже 1, и число выше них даёт номер V: такого токена нет",
-        },
-        _CDF,
-    ),
-    Mistake(
-        "clipped_to_the_end",
-        "forcedotcom/distributions#89",
-        partial(mistaken_sampler, draw=_clipped_to_the_end),
-        {
-            "en": "the sums end a little below 1, and a draw above them gives the last token, "
-            "though removed",
-            "ru": "суммы кончаются чуть ниже 1, и число выше них даёт последний токен, хотя он "
-            "удалён",
-        },
-        _CDF,
-    ),
-    Mistake(
-        "half_precision_sums",
-        "NVIDIA/Megatron-LM#7182",
-        partial(mistaken_sampler, draw=_half_sums),
-        {
-            "en": "sums in half precision lose the many small probabilities",
-            "ru": "суммы половинной точности теряют многие малые вероятности",
-        },
-        {"en": "sums in float64 or float32", "ru": "суммы в float64 или float32"},
-    ),
-    Mistake(
-        "noise_subtracted",
-        "chainer/chainerrl#104",
-        partial(mistaken_sampler, draw=_by_noise(lambda rng, shape: -rng.gumbel(size=shape))),
-        {"en": "the Gumbel noise has the wrong sign", "ru": "у шума Гумбеля неверный знак"},
-        _GUMBEL,
-    ),
-    Mistake(
-        "noise_logistic",
-        "aakhundov/tf-attend-infer-repeat#11",
-        partial(mistaken_sampler, draw=_by_noise(lambda rng, shape: rng.logistic(size=shape))),
-        {
-            "en": "the noise is log(u) - log(1 - u), right for two tokens only",
-            "ru": "шум log(u) - log(1 - u) верен только для двух токенов",
-        },
-        _GUMBEL,
-    ),
-    Mistake(
-        "sorted_place_returned",
-        "a mutation of right code",
-        partial(mistaken_sampler, finish=_sorted_places),
-        {
-            "en": "the place after sorting comes back, not the id of the token",
-            "ru": "возвращается место после сортировки, а не номер токена",
-        },
-        {
-            "en": "np.take_along_axis(order, place, -1)",
-            "ru": "np.take_along_axis(order, place, -1)",
-        },
-    ),
-    Mistake(
-        "batch_of_one_squeezed",
-        "NVIDIA/tacotron2#303",
-        partial(mistaken_sampler, finish=lambda ids, probs, greedily: np.squeeze(np.asarray(ids))),
-        {
-            "en": "squeeze() takes away the batch axis too when the batch is 1",
-            "ru": "squeeze() убирает и ось пакета, когда в нём одна строка",
-        },
-        {"en": "squeeze(-1)", "ru": "squeeze(-1)"},
-    ),
+# fmt: off
+DRAW_MISTAKES = mistakes(
+    mistaken_sampler,
+    removed_when_the_draw_is_0=("NVIDIA/Megatron-Energon#260",
+        "a draw of exactly 0.0 gives token 0 even if it is removed | "
+        "если выпало ровно 0.0, получается токен 0, даже удалённый",
+        "searchsorted(sums, u, side='right')", {"draw": _reaching}),
+    past_the_end=("torch/torch7#453",
+        "the sums end a little below 1, and a draw above them gives id V, which is no token | "
+        "суммы кончаются чуть ниже 1, и число выше них даёт номер V: такого токена нет",
+        _CDF, {"draw": _past_the_end}),
+    clipped_to_the_end=("forcedotcom/distributions#89",
+        "the sums end a little below 1, and a draw above them gives the last token, though removed "
+        "| суммы кончаются чуть ниже 1, и число выше них даёт последний токен, хотя он удалён",
+        _CDF, {"draw": _clipped_to_the_end}),
+    half_precision_sums=("NVIDIA/Megatron-LM#7182",
+        "sums in half precision lose the many small probabilities | "
+        "суммы половинной точности теряют многие малые вероятности",
+        "sums in float64 or float32 | суммы в float64 или float32", {"draw": _half_sums}),
+    noise_subtracted=("chainer/chainerrl#104",
+        "the Gumbel noise has the wrong sign | у шума Гумбеля неверный знак",
+        _GUMBEL, {"draw": _by_noise(lambda rng, shape: -rng.gumbel(size=shape))}),
+    noise_logistic=("aakhundov/tf-attend-infer-repeat#11",
+        "the noise is log(u) - log(1 - u), right for two tokens only | "
+        "шум log(u) - log(1 - u) верен только для двух токенов",
+        _GUMBEL, {"draw": _by_noise(lambda rng, shape: rng.logistic(size=shape))}),
+    sorted_place_returned=("",
+        "the place after sorting comes back, not the id of the token | "
+        "возвращается место после сортировки, а не номер токена",
+        "np.take_along_axis(order, place, -1)", {"finish": _sorted_places}),
+    batch_of_one_squeezed=("NVIDIA/tacotron2#303",
+        "squeeze() takes away the batch axis too when the batch is 1 | "
+        "squeeze() убирает и ось пакета, когда в нём одна строка",
+        "squeeze(-1)", {"finish": lambda ids, probs, greedily: np.squeeze(np.asarray(ids))}),
 )
+# fmt: on
 
-SOURCE_MISTAKES = (
-    Mistake(
-        "global_generator",
-        "bytedance/GRN#27",
-        partial(mistaken_sampler, source=lambda rng: np.random),
-        {
-            "en": "the numbers come from the global numpy.random, not from rng",
-            "ru": "числа берутся из глобального numpy.random, а не из rng",
-        },
-        _RNG,
-    ),
-    Mistake(
-        "reseeded_in_every_call",
-        "ml-explore/mlx-lm#1620",
-        partial(mistaken_sampler, source=lambda rng: np.random.default_rng(0)),
-        {
-            "en": "a generator with a fixed seed is made in every call: always the same draws",
-            "ru": "в каждом вызове создаётся генератор с одним зерном: выпадает всегда одно и то "
-            "же",
-        },
-        _RNG,
-    ),
-    Mistake(
-        "unseeded_generator",
-        "a mutation of right code",
-        partial(mistaken_sampler, source=lambda rng: np.random.default_rng()),
-        {
-            "en": "a generator without a seed is made in every call: nothing can be repeated",
-            "ru": "в каждом вызове создаётся генератор без зерна: ничего не повторить",
-        },
-        _RNG,
-    ),
-    Mistake(
-        "generator_copied",
-        "a mutation of right code",
-        partial(mistaken_sampler, source=copy.deepcopy),
-        {
-            "en": "a copy of rng is drawn from: rng stays, and the next call repeats the same",
-            "ru": "числа берутся из копии rng: сам он не сдвигается, и следующий вызов повторяет "
-            "этот",
-        },
-        _RNG,
-    ),
+# fmt: off
+SOURCE_MISTAKES = mistakes(
+    mistaken_sampler,
+    global_generator=("bytedance/GRN#27",
+        "the numbers come from the global numpy.random, not from rng | "
+        "числа берутся из глобального numpy.random, а не из rng",
+        _RNG, {"source": lambda rng: np.random}),
+    reseeded_in_every_call=("ml-explore/mlx-lm#1620",
+        "a generator with a fixed seed is made in every call: always the same draws | "
+        "в каждом вызове создаётся генератор с одним зерном: выпадает всегда одно и то же",
+        _RNG, {"source": lambda rng: np.random.default_rng(0)}),
+    unseeded_generator=("",
+        "a generator without a seed is made in every call: nothing can be repeated | "
+        "в каждом вызове создаётся генератор без зерна: ничего не повторить",
+        _RNG, {"source": lambda rng: np.random.default_rng()}),
+    generator_copied=("",
+        "a copy of rng is drawn from: rng stays, and the next call repeats the same | "
+        "числа берутся из копии rng: сам он не сдвигается, и следующий вызов повторяет этот",
+        _RNG, {"source": copy.deepcopy}),
 )
+# fmt: on
 
-LOGIT_MISTAKES = (
-    Mistake(
-        "logits_divided_in_place",
-        "Adibvafa/CodonTransformer#20",
-        lambda: _sampler_writing(_divide_in_place),
-        {
-            "en": "the caller's logits are divided by the temperature, again in every call",
-            "ru": "переданные логиты делятся на температуру, с каждым вызовом снова",
-        },
-        {
-            "en": "logits = logits / temperature, not /=",
-            "ru": "logits = logits / temperature, а не /=",
-        },
-    ),
-    Mistake(
-        "logits_erased_in_place",
-        "sgl-project/sglang#15648",
-        lambda: _sampler_writing(_erase_in_place),
-        {
-            "en": "the filters write -inf into the caller's logits",
-            "ru": "фильтры пишут -inf в переданные логиты",
-        },
-        {"en": "work on a copy", "ru": "работайте с копией"},
-    ),
+# fmt: off
+LOGIT_MISTAKES = mistakes(
+    None,
+    logits_divided_in_place=("Adibvafa/CodonTransformer#20",
+        "the caller's logits are divided by the temperature, again in every call | "
+        "переданные логиты делятся на температуру, с каждым вызовом снова",
+        "logits = logits / temperature, not /= | logits = logits / temperature, а не /=",
+        lambda: _sampler_writing(_divide_in_place)),
+    logits_erased_in_place=("sgl-project/sglang#15648",
+        "the filters write -inf into the caller's logits | фильтры пишут -inf в переданные логиты",
+        "work on a copy | работайте с копией", lambda: _sampler_writing(_erase_in_place)),
 )
+# fmt: on

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts.engine.words import say
 from course_lib.contracts.sampling._sampler_case import SamplerCase
 from course_lib.contracts.sampling._sampler_chance import (
     SAMPLER_ALLOWED,
@@ -15,7 +16,6 @@ from course_lib.contracts.sampling._sampler_chance import (
 )
 from course_lib.contracts.sampling._sampler_facts import SAMPLER_FACTS
 from course_lib.report import Mismatch
-from course_lib.text import localized
 
 
 def judge_sampler_form(subject: ContractSubject, case: SamplerCase) -> float:
@@ -30,7 +30,7 @@ def judge_sampler_greedy(subject: ContractSubject, case: SamplerCase) -> float:
     wrong = [b for b, token in enumerate(ids) if token != want[b % len(want)]]
     if wrong:
         shown = [Mismatch("ids", (b,), int(ids[b]), want[b % len(want)]) for b in wrong[:3]]
-        facts = localized(SAMPLER_FACTS["greedy"])
+        facts = say(SAMPLER_FACTS["greedy"])
         count = f"{len(wrong)}/{len(ids)}"
         raise Breach("greedy", count, "0", mismatches=tuple(shown), facts=facts)
     return 0.0
@@ -131,10 +131,8 @@ def sampler_ids(
     logits = case.logits()
     result = call_candidate(subject.candidate, logits, *case.settings(), rng)
     if logits.dtype != case.dtype or not np.array_equal(logits, case.logits()):
-        measured, allowed = (
-            localized(SAMPLER_FACTS[key]) for key in ("logits_changed", "unchanged")
-        )
-        facts = localized(SAMPLER_FACTS["changed"])
+        measured, allowed = (say(SAMPLER_FACTS[key]) for key in ("logits_changed", "unchanged"))
+        facts = say(SAMPLER_FACTS["changed"])
         raise Breach("changed", measured, allowed, facts=facts, clause="arguments_unchanged")
     try:
         ids = np.asarray(
@@ -152,7 +150,7 @@ def sampler_ids(
     if len(wrong):
         came, last = int(ids[wrong[0]]), logits.shape[1] - 1
         shown = (Mismatch("ids", (int(wrong[0]),), came, f"0…{last}"),)
-        facts = localized(SAMPLER_FACTS["range"], came=came, last=last)
+        facts = say(SAMPLER_FACTS["range"], came=came, last=last)
         raise Breach(
             "range", str(came), f"0…{last}", mismatches=shown, facts=facts, clause="result_form"
         )
@@ -160,7 +158,7 @@ def sampler_ids(
 
 
 def _sampler_malformed(fact: str, came: str, wanted: str) -> Breach:
-    text = localized(SAMPLER_FACTS[fact], came=came, wanted=wanted)
+    text = say(SAMPLER_FACTS[fact], came=came, wanted=wanted)
     return Breach(fact, came, wanted, facts=text, clause="result_form")
 
 
@@ -172,13 +170,13 @@ def _sampler_kept(ids: np.ndarray, probs: list[float], case: SamplerCase, place:
     kept = [token for token, prob in enumerate(probs) if prob]
     kept = kept if len(kept) <= 8 else f"{kept[0]}…{kept[-1]}"
     rows = [place + b * len(case.rows) for b in removed[:3]]
-    one_of = localized(SAMPLER_FACTS["one_of"], kept=kept)
+    one_of = say(SAMPLER_FACTS["one_of"], kept=kept)
     shown = tuple(
         Mismatch("ids", (row,), int(ids[b]), one_of)
         for row, b in zip(rows, removed[:3], strict=True)
     )
     token = int(ids[removed[0]])
-    facts = localized(
+    facts = say(
         SAMPLER_FACTS["removed"],
         came=token,
         count=int((ids == token).sum()),
@@ -193,7 +191,7 @@ def _sampler_strayed(
     case: SamplerCase, place: int, token: Any, count: int, draws: int, prob: float
 ) -> Breach:
     surprise = min(sampler_surprise(count, draws, prob), 999.0)
-    facts = localized(
+    facts = say(
         SAMPLER_FACTS["frequency"],
         token=token,
         count=count,
@@ -214,14 +212,14 @@ def _sampler_agree(fact: str, count: int, pairs: int, same: float, lag: int = 0)
     surprise = min(sampler_surprise(count, pairs, same), 999.0)
     if surprise > SAMPLER_ALLOWED:
         numbers = {"count": count, "pairs": pairs, "wanted": pairs * same, "lag": lag}
-        facts = localized(SAMPLER_FACTS[fact], **numbers)
+        facts = say(SAMPLER_FACTS[fact], **numbers)
         raise Breach(fact, surprise, SAMPLER_ALLOWED, facts=facts)
     return surprise
 
 
 def _sampler_same(right: bool, fact: str) -> None:
     if not right:
-        words = localized(SAMPLER_FACTS[fact])
+        words = say(SAMPLER_FACTS[fact])
         raise Breach(fact, words.split(":")[0], "rng", facts=words)
 
 

@@ -2,23 +2,17 @@
 
 import math
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 from course_lib.contracts.sampling._distributions import (
     mistaken_distribution,
     refuse_bad_sampling,
 )
 
-_REFUSE_K = {
-    "en": "ValueError unless 1 <= top_k <= V",
-    "ru": "ValueError, если не 1 <= top_k <= V",
-}
-_REFUSE_P = {"en": "ValueError unless 0 < top_p <= 1", "ru": "ValueError, если не 0 < top_p <= 1"}
-_REFUSE_T = {
-    "en": "ValueError unless temperature > 0",
-    "ru": "ValueError, если не temperature > 0",
-}
-_REFUSE_Z = {"en": "ValueError unless all are finite", "ru": "ValueError, если не все конечны"}
-_COPY = {"en": "work on a copy: list(logits)", "ru": "работайте с копией: list(logits)"}
+_REFUSE_K = "ValueError unless 1 <= top_k <= V | ValueError, если не 1 <= top_k <= V"
+_REFUSE_P = "ValueError unless 0 < top_p <= 1 | ValueError, если не 0 < top_p <= 1"
+_REFUSE_T = "ValueError unless temperature > 0 | ValueError, если не temperature > 0"
+_REFUSE_Z = "ValueError unless all are finite | ValueError, если не все конечны"
+_COPY = "work on a copy: list(logits) | работайте с копией: list(logits)"
 
 
 def _distribution_dividing(logits, temperature=1.0, top_k=None, top_p=None):
@@ -107,185 +101,88 @@ def _not_one(broken, size):
     return size == 0
 
 
-WRITING_MISTAKES = (
-    Mistake(
-        "logits_divided_in_place",
-        "Adibvafa/CodonTransformer#20",
-        lambda: _distribution_dividing,
-        {
-            "en": "the caller's logits are divided by the temperature, again in every call",
-            "ru": "переданные логиты делятся на температуру, с каждым вызовом снова",
-        },
-        _COPY,
-    ),
-    Mistake(
-        "logits_erased_in_place",
-        "sgl-project/sglang#15648",
-        lambda: _distribution_erasing,
-        {
-            "en": "the filters write -inf into the caller's logits",
-            "ru": "фильтры пишут -inf в переданные логиты",
-        },
-        _COPY,
-    ),
-    Mistake(
-        "logits_sorted_in_place",
-        "a mutation of right code",
-        lambda: _distribution_sorting,
-        {
-            "en": "the caller's logits are sorted",
-            "ru": "переданный список логитов отсортирован на месте",
-        },
-        {"en": "sorted(logits), not logits.sort()", "ru": "sorted(logits), а не logits.sort()"},
-    ),
-    Mistake(
-        "one_list_for_all",
-        "a mutation of right code",
-        _distribution_with_one_list,
-        {
-            "en": "one stored list is handed out each time, and a later call overwrites it",
-            "ru": "каждый раз отдаётся один и тот же список, и следующий вызов его перезаписывает",
-        },
-        {"en": "return a new list", "ru": "возвращайте новый список"},
-    ),
+# fmt: off
+WRITING_MISTAKES = mistakes(
+    None,
+    logits_divided_in_place=("Adibvafa/CodonTransformer#20",
+        "the caller's logits are divided by the temperature, again in every call | "
+        "переданные логиты делятся на температуру, с каждым вызовом снова",
+        _COPY, lambda: _distribution_dividing),
+    logits_erased_in_place=("sgl-project/sglang#15648",
+        "the filters write -inf into the caller's logits | фильтры пишут -inf в переданные логиты",
+        _COPY, lambda: _distribution_erasing),
+    logits_sorted_in_place=("",
+        "the caller's logits are sorted | переданный список логитов отсортирован на месте",
+        "sorted(logits), not logits.sort() | sorted(logits), а не logits.sort()",
+        lambda: _distribution_sorting),
+    one_list_for_all=("",
+        "one stored list is handed out each time, and a later call overwrites it | "
+        "каждый раз отдаётся один и тот же список, и следующий вызов его перезаписывает",
+        "return a new list | возвращайте новый список", _distribution_with_one_list),
 )
+# fmt: on
 
-ACCEPTING_MISTAKES = (
-    Mistake(
-        "nothing_checked",
-        "a mutation of right code",
+# fmt: off
+ACCEPTING_MISTAKES = mistakes(
+    None,
+    nothing_checked=("",
+        "bad arguments are not refused, and the result is meaningless | "
+        "плохие аргументы не отвергаются, и результат лишён смысла",
+        "check first, raise ValueError | сначала проверки с ValueError",
         lambda: _accepting(
-            warm=[_not_positive], k=[_over_size], p=[_over_one], logits=[_some_nan, _some_infinite]
-        ),
-        {
-            "en": "bad arguments are not refused, and the result is meaningless",
-            "ru": "плохие аргументы не отвергаются, и результат лишён смысла",
-        },
-        {"en": "check first, raise ValueError", "ru": "сначала проверки с ValueError"},
-    ),
-    Mistake(
-        "temperature_unchecked",
-        "jmisilo/clip-gpt-captioning#46",
-        lambda: _accepting(warm=[_not_positive]),
-        {"en": "a temperature of 0 or below is accepted", "ru": "температура 0 и ниже принимается"},
-        _REFUSE_T,
-    ),
-    Mistake(
-        "zero_temperature_accepted",
-        "karpathy/nanoGPT#739",
-        lambda: _accepting(warm=[lambda t: t == 0]),
-        {
-            "en": "a temperature of 0 is accepted, as greedy or by a division; here it is an error",
-            "ru": "температура 0 принимается (как жадный выбор или с делением), а должна быть "
-            "ошибка",
-        },
-        _REFUSE_T,
-    ),
-    Mistake(
-        "negative_temperature_accepted",
-        "a mutation of right code",
-        lambda: _accepting(warm=[lambda t: t < 0]),
-        {
-            "en": "a negative temperature is accepted, which makes the unlikeliest the likeliest",
-            "ru": "принимается отрицательная температура, при которой самый невероятный токен "
-            "вероятнее всего",
-        },
-        _REFUSE_T,
-    ),
-    Mistake(
-        "top_k_over_v_accepted",
-        "karpathy/nanoGPT@91d02510",
-        lambda: _accepting(k=[_over_size]),
-        {"en": "a top_k above V is quietly cut to V", "ru": "top_k больше V молча урезан до V"},
-        _REFUSE_K,
-    ),
-    Mistake(
-        "top_k_zero_accepted",
-        "InhwanBae/LMTrajectory#4",
-        lambda: _accepting(k=[lambda k, size: k == 0]),
-        {
-            "en": "top_k=0 is accepted as off; here None means off",
-            "ru": "top_k=0 принимается как «выключено», а здесь выключает None",
-        },
-        _REFUSE_K,
-    ),
-    Mistake(
-        "top_k_below_one_accepted",
-        "ggml-org/llama.cpp#13173",
-        lambda: _accepting(k=[_below_one]),
-        {
-            "en": "a top_k of 0 or below is accepted; here None means off",
-            "ru": "top_k ниже 1 принимается, а здесь выключает None",
-        },
-        _REFUSE_K,
-    ),
-    Mistake(
-        "top_k_unchecked",
-        "a mutation of right code",
-        lambda: _accepting(k=[_below_one, _over_size]),
-        {"en": "any top_k is accepted", "ru": "принимается любой top_k"},
-        _REFUSE_K,
-    ),
-    Mistake(
-        "top_p_over_one_accepted",
-        "a mutation of right code",
-        lambda: _accepting(p=[_over_one]),
-        {"en": "a top_p above 1 is accepted", "ru": "принимается top_p больше 1"},
-        _REFUSE_P,
-    ),
-    Mistake(
-        "top_p_below_zero_accepted",
-        "a mutation of right code",
-        lambda: _accepting(p=[_not_positive]),
-        {"en": "a top_p of 0 or below is accepted", "ru": "принимается top_p, равный 0 или меньше"},
-        _REFUSE_P,
-    ),
-    Mistake(
-        "top_p_unchecked",
-        "a mutation of right code",
-        lambda: _accepting(p=[_not_positive, _over_one]),
-        {"en": "any top_p is accepted", "ru": "принимается любой top_p"},
-        _REFUSE_P,
-    ),
-    Mistake(
-        "nan_logits_accepted",
-        "a mutation of right code",
-        lambda: _accepting(logits=[_some_nan]),
-        {"en": "logits with NaN are accepted", "ru": "принимаются логиты с NaN"},
-        _REFUSE_Z,
-    ),
-    Mistake(
-        "infinite_logits_accepted",
-        "QwenLM/Qwen3-TTS#355",
-        lambda: _accepting(logits=[_some_infinite]),
-        {"en": "infinite logits are accepted", "ru": "принимаются бесконечные логиты"},
-        _REFUSE_Z,
-    ),
-    Mistake(
-        "minus_infinite_logits_accepted",
-        "a mutation of right code",
-        lambda: _accepting(logits=[_some_minus_infinite]),
-        {
-            "en": "logits of -inf are accepted as tokens removed earlier",
-            "ru": "логиты -inf считаются удалёнными раньше токенами",
-        },
-        _REFUSE_Z,
-    ),
-    Mistake(
-        "non_finite_logits_accepted",
-        "ohdearquant/lattice#295",
-        lambda: _accepting(logits=[_some_nan, _some_infinite]),
-        {
-            "en": "logits that are not finite are accepted",
-            "ru": "принимаются логиты с NaN или бесконечностью",
-        },
-        _REFUSE_Z,
-    ),
-    Mistake(
-        "empty_logits_accepted",
-        "a mutation of right code",
-        lambda: _accepting(logits=[_not_one]),
-        {"en": "an empty list of logits is accepted", "ru": "принимается пустой список логитов"},
-        {"en": "ValueError if there are no logits", "ru": "ValueError, если логитов нет"},
-    ),
+            warm=[_not_positive], k=[_over_size], p=[_over_one],
+            logits=[_some_nan, _some_infinite])),
+    temperature_unchecked=("jmisilo/clip-gpt-captioning#46",
+        "a temperature of 0 or below is accepted | температура 0 и ниже принимается",
+        _REFUSE_T, lambda: _accepting(warm=[_not_positive])),
+    zero_temperature_accepted=("karpathy/nanoGPT#739",
+        "a temperature of 0 is accepted, as greedy or by a division; here it is an error | "
+        "температура 0 принимается (как жадный выбор или с делением), а должна быть ошибка",
+        _REFUSE_T, lambda: _accepting(warm=[lambda t: t == 0])),
+    negative_temperature_accepted=("",
+        "a negative temperature is accepted, which makes the unlikeliest the likeliest | "
+        "принимается отрицательная температура, при которой самый невероятный токен вероятнее "
+        "всего",
+        _REFUSE_T, lambda: _accepting(warm=[lambda t: t < 0])),
+    top_k_over_v_accepted=("karpathy/nanoGPT@91d02510",
+        "a top_k above V is quietly cut to V | top_k больше V молча урезан до V",
+        _REFUSE_K, lambda: _accepting(k=[_over_size])),
+    top_k_zero_accepted=("InhwanBae/LMTrajectory#4",
+        "top_k=0 is accepted as off; here None means off | "
+        "top_k=0 принимается как «выключено», а здесь выключает None",
+        _REFUSE_K, lambda: _accepting(k=[lambda k, size: k == 0])),
+    top_k_below_one_accepted=("ggml-org/llama.cpp#13173",
+        "a top_k of 0 or below is accepted; here None means off | "
+        "top_k ниже 1 принимается, а здесь выключает None",
+        _REFUSE_K, lambda: _accepting(k=[_below_one])),
+    top_k_unchecked=("",
+        "any top_k is accepted | принимается любой top_k",
+        _REFUSE_K, lambda: _accepting(k=[_below_one, _over_size])),
+    top_p_over_one_accepted=("",
+        "a top_p above 1 is accepted | принимается top_p больше 1",
+        _REFUSE_P, lambda: _accepting(p=[_over_one])),
+    top_p_below_zero_accepted=("",
+        "a top_p of 0 or below is accepted | принимается top_p, равный 0 или меньше",
+        _REFUSE_P, lambda: _accepting(p=[_not_positive])),
+    top_p_unchecked=("",
+        "any top_p is accepted | принимается любой top_p",
+        _REFUSE_P, lambda: _accepting(p=[_not_positive, _over_one])),
+    nan_logits_accepted=("",
+        "logits with NaN are accepted | принимаются логиты с NaN",
+        _REFUSE_Z, lambda: _accepting(logits=[_some_nan])),
+    infinite_logits_accepted=("QwenLM/Qwen3-TTS#355",
+        "infinite logits are accepted | принимаются бесконечные логиты",
+        _REFUSE_Z, lambda: _accepting(logits=[_some_infinite])),
+    minus_infinite_logits_accepted=("",
+        "logits of -inf are accepted as tokens removed earlier | "
+        "логиты -inf считаются удалёнными раньше токенами",
+        _REFUSE_Z, lambda: _accepting(logits=[_some_minus_infinite])),
+    non_finite_logits_accepted=("ohdearquant/lattice#295",
+        "logits that are not finite are accepted | принимаются логиты с NaN или бесконечностью",
+        _REFUSE_Z, lambda: _accepting(logits=[_some_nan, _some_infinite])),
+    empty_logits_accepted=("",
+        "an empty list of logits is accepted | принимается пустой список логитов",
+        "ValueError if there are no logits | ValueError, если логитов нет",
+        lambda: _accepting(logits=[_not_one])),
 )
+# fmt: on

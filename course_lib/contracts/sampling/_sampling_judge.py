@@ -11,46 +11,31 @@ from course_lib.contracts.engine.candidate import (
     finite_wanted,
     must_raise,
 )
+from course_lib.contracts.engine.words import say
 from course_lib.contracts.sampling._sampling_case import SamplingCase
 from course_lib.report import Mismatch
-from course_lib.text import localized
 
+# fmt: off
 _SAMPLING_FACTS = {
-    "not_numbers": {
-        "en": "the result is a {came}; it must be a flat list of numbers",
-        "ru": "результат имеет тип {came}, а нужен плоский список чисел",
-    },
-    "length": {
-        "en": "numbers that came back: {came}; logits: {wanted}",
-        "ru": "вернулось чисел: {came}; логитов: {wanted}",
-    },
-    "changed": {
-        "en": "the call changed its list of logits: work on a copy",
-        "ru": "вызов изменил список логитов: работайте с копией",
-    },
-    "changed_argument": {"en": "logits changed", "ru": "изменены логиты"},
-    "unchanged": {"en": "nothing changed", "ru": "без изменений"},
-    "kept": {
-        "en": "tokens with a probability: {came}; right: {wanted}, ids {ids}",
-        "ru": "токенов с вероятностью: {came}; верно: {wanted}, номера {ids}",
-    },
-    "total": {
-        "en": "the probabilities sum to {total:.6g}",
-        "ru": "вероятности дают в сумме {total:.6g}",
-    },
-    "twice": {
-        "en": "two calls in a row give different results",
-        "ru": "два вызова подряд дают разные результаты",
-    },
-    "after_others": {
-        "en": "after calls with other arguments the first call gives another result",
-        "ru": "после вызовов с другими аргументами повтор первого вызова даёт другой результат",
-    },
-    "overwritten": {
-        "en": "a later call changed the list that an earlier call had returned",
-        "ru": "следующий вызов изменил список, который вернул предыдущий",
-    },
+    "not_numbers": "the result is a {came}; it must be a flat list of numbers | "
+    "результат имеет тип {came}, а нужен плоский список чисел",
+    "length":
+        "numbers that came back: {came}; logits: {wanted} | вернулось чисел: {came}; логитов: "
+    "{wanted}",
+    "changed": "the call changed its list of logits: work on a copy | "
+    "вызов изменил список логитов: работайте с копией",
+    "changed_argument": "logits changed | изменены логиты",
+    "unchanged": "nothing changed | без изменений",
+    "kept": "tokens with a probability: {came}; right: {wanted}, ids {ids} | "
+    "токенов с вероятностью: {came}; верно: {wanted}, номера {ids}",
+    "total": "the probabilities sum to {total:.6g} | вероятности дают в сумме {total:.6g}",
+    "twice": "two calls in a row give different results | два вызова подряд дают разные результаты",
+    "after_others": "after calls with other arguments the first call gives another result | "
+    "после вызовов с другими аргументами повтор первого вызова даёт другой результат",
+    "overwritten": "a later call changed the list that an earlier call had returned | "
+    "следующий вызов изменил список, который вернул предыдущий",
 }
+# fmt: on
 
 
 def judge_sampling_form(subject: ContractSubject, case: SamplingCase) -> float:
@@ -66,7 +51,7 @@ def judge_sampling(subject: ContractSubject, case: SamplingCase) -> float:
     if wrong:
         count, right = sum(a != 0 for a in got), sum(b != 0 for b in want)
         ids = [i for i, b in enumerate(want) if b != 0][:8]
-        facts = localized(_SAMPLING_FACTS["kept"], came=count, wanted=right, ids=ids)
+        facts = say(_SAMPLING_FACTS["kept"], came=count, wanted=right, ids=ids)
         mismatches = tuple(Mismatch("probs", (i,), got[i], want[i]) for i in wrong[:3])
         raise Breach("support", str(count), str(right), mismatches=mismatches, facts=facts)
     errors = [abs(a - b) for a, b in zip(got, want, strict=True)]
@@ -74,7 +59,7 @@ def judge_sampling(subject: ContractSubject, case: SamplingCase) -> float:
         return max(errors)
     places = [i for i, error in enumerate(errors) if error > 1e-6][:3]
     total = math.fsum(got)
-    facts = localized(_SAMPLING_FACTS["total"], total=total) if abs(total - 1) > 1e-6 else ""
+    facts = say(_SAMPLING_FACTS["total"], total=total) if abs(total - 1) > 1e-6 else ""
     mismatches = tuple(Mismatch("probs", (i,), got[i], want[i]) for i in places)
     raise Breach("wrong", max(errors), 1e-6, mismatches=mismatches, facts=facts)
 
@@ -104,7 +89,7 @@ def _sampling_agree(got: list[float], kept: list[float], fact: str) -> None:
     pairs = list(itertools.zip_longest(got, kept))
     places = [i for i, (a, b) in enumerate(pairs) if a != b]
     mismatches = tuple(Mismatch("probs", (i,), *pairs[i]) for i in places[:3])
-    facts = localized(_SAMPLING_FACTS[fact])
+    facts = say(_SAMPLING_FACTS[fact])
     raise Breach(fact, f"{len(places)}/{len(pairs)}", "0", mismatches=mismatches, facts=facts)
 
 
@@ -115,19 +100,19 @@ def _sampling_call(subject: ContractSubject, case: SamplingCase) -> list[float]:
     if logits != list(case.logits):
         raise Breach(
             "changed",
-            localized(_SAMPLING_FACTS["changed_argument"]),
-            localized(_SAMPLING_FACTS["unchanged"]),
-            facts=localized(_SAMPLING_FACTS["changed"]),
+            say(_SAMPLING_FACTS["changed_argument"]),
+            say(_SAMPLING_FACTS["unchanged"]),
+            facts=say(_SAMPLING_FACTS["changed"]),
             clause="arguments_unchanged",
         )
     try:
         values = [float(value) for value in result]
     except Exception:
         came = type(result).__name__
-        text = localized(_SAMPLING_FACTS["not_numbers"], came=came)
+        text = say(_SAMPLING_FACTS["not_numbers"], came=came)
         raise Breach("type", came, "list[float]", facts=text, clause="result_form") from None
     if len(values) != len(logits):
-        text = localized(_SAMPLING_FACTS["length"], came=len(values), wanted=len(logits))
+        text = say(_SAMPLING_FACTS["length"], came=len(values), wanted=len(logits))
         size = (str(len(values)), str(len(logits)))
         raise Breach("length", *size, facts=text, clause="result_form")
     for token, value in enumerate(values):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.mistake import mistakes
 
 
 class TyingPair(nn.Module):
@@ -150,150 +150,70 @@ def _tie_globally() -> Callable[[int, int], nn.Module]:
     return build
 
 
-TYING_MISTAKES = (
-    Mistake(
-        "tied_by_copy",
-        "rasbt/LLMs-from-scratch#822",
-        lambda: mistaken_tying(_tie_by_copy),
-        {
-            "en": "the numbers are copied: two Parameters, equal until the first step",
-            "ru": "числа скопированы: два параметра, равные лишь до первого шага",
-        },
-        {"en": "head.weight = embedding.weight", "ru": "head.weight = embedding.weight"},
-    ),
-    Mistake(
-        "only_data_shared",
-        "paiml/entrenar#314",
-        lambda: mistaken_tying(_tie_data),
-        {
-            "en": "two Parameters over one memory: each has its gradient and its optimiser state, "
-            "and one matrix takes two steps",
-            "ru": "два параметра в одной памяти: у каждого свой градиент и состояние "
-            "оптимизатора, и матрица делает два шага",
-        },
-        {"en": "head.weight = embedding.weight", "ru": "head.weight = embedding.weight"},
-    ),
-    Mistake(
-        "tie_replaced",
-        "NVIDIA-NeMo/Automodel#2511",
-        lambda: mistaken_tying(_tie_then_initialise),
-        {
-            "en": "never tied, or tied before an initialisation that puts in a new Parameter",
-            "ru": "связи нет, или её отменила инициализация, поставившая новый параметр",
-        },
-        {"en": "initialise first, tie last", "ru": "сначала инициализация, потом связь"},
-    ),
-    Mistake(
-        "sizes_swapped",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_swapped),
-        {"en": "both weights are [d_model, vocab_size]", "ru": "оба веса — [d_model, vocab_size]"},
-        {"en": "nn.Embedding(vocab_size, d_model)", "ru": "nn.Embedding(vocab_size, d_model)"},
-    ),
-    Mistake(
-        "head_transposed",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_transposed),
-        {
-            "en": "the head gets a transposed view; nn.Linear keeps [out, in] already",
-            "ru": "head получает транспонированный view, а nn.Linear и так хранит [out, in]",
-        },
-        {
-            "en": "head.weight = embedding.weight, no .T",
-            "ru": "head.weight = embedding.weight без .T",
-        },
-    ),
-    Mistake(
-        "head_detached",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_by_head(Tensor.detach)),
-        {
-            "en": "the head reads a detached weight: what it learns is lost",
-            "ru": "head читает отсоединённый вес: то, чему она учится, теряется",
-        },
-        {"en": "the Parameter itself, no detach()", "ru": "сам параметр, без detach()"},
-    ),
-    Mistake(
-        "head_cloned",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_by_head(Tensor.clone)),
-        {
-            "en": "the head makes a copy each time it is used: it holds no Parameter",
-            "ru": "head при каждом обращении делает копию: параметра в ней нет",
-        },
-        {"en": "the Parameter itself, no clone()", "ru": "сам параметр, без clone()"},
-    ),
-    Mistake(
-        "head_synced",
-        "qlabs-eng/slowrun#25",
-        lambda: mistaken_tying(_tie_synced),
-        {
-            "en": "the head's own Parameter is overwritten by the embedding: its gradient is lost",
-            "ru": "собственный параметр head перезаписывается эмбеддингом: его градиент потерян",
-        },
-        {"en": "head.weight = embedding.weight", "ru": "head.weight = embedding.weight"},
-    ),
-    Mistake(
-        "tie_frozen",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_frozen),
-        {
-            "en": "the shared Parameter does not require a gradient and never learns",
-            "ru": "общий параметр не требует градиента и не обучается",
-        },
-        {"en": "requires_grad=True", "ru": "requires_grad=True"},
-    ),
-    Mistake(
-        "tie_unlisted",
-        "a mutation of right code",
-        lambda: mistaken_tying(_tie_unlisted),
-        {
-            "en": "parameters() does not list the shared Parameter: no optimiser sees it",
-            "ru": "общего параметра нет в parameters(): оптимизатор его не видит",
-        },
-        {"en": "assign it as an attribute of a module", "ru": "сделайте его атрибутом модуля"},
-    ),
-    Mistake(
-        "untied_by_conversion",
-        "Modalities/modalities#357",
-        lambda: mistaken_tying(tie_rightly, _TyingConvertedPair),
-        {
-            "en": "a change of dtype or device makes two Parameters of one",
-            "ru": "смена типа или устройства делает из одного параметра два",
-        },
-        {"en": "tie again after the conversion", "ru": "после преобразования свяжите снова"},
-    ),
-    Mistake(
-        "untied_by_loading",
-        "huggingface/transformers#33913",
-        lambda: mistaken_tying(tie_rightly, _TyingLoadedPair),
-        {
-            "en": "load_state_dict puts in two Parameters where one was",
-            "ru": "load_state_dict ставит два параметра вместо одного",
-        },
-        {
-            "en": "copy into the Parameter, or tie again",
-            "ru": "копируйте в параметр или свяжите снова",
-        },
-    ),
-    Mistake(
-        "untied_by_copying",
-        "a mutation of right code",
-        lambda: mistaken_tying(tie_rightly, _TyingCopiedPair),
-        {
-            "en": "a deep copy of the module has two Parameters",
-            "ru": "у глубокой копии модуля два параметра",
-        },
-        {"en": "one copy.deepcopy, with its memo", "ru": "один copy.deepcopy с его memo"},
-    ),
-    Mistake(
-        "one_for_all_builds",
-        "a mutation of right code",
-        _tie_globally,
-        {
-            "en": "all modules of a size share one Parameter",
-            "ru": "у всех модулей одного размера общий параметр",
-        },
-        {"en": "make a new Parameter in every build", "ru": "создавайте параметр в каждом вызове"},
-    ),
+# fmt: off
+TYING_MISTAKES = mistakes(
+    None,
+    tied_by_copy=("rasbt/LLMs-from-scratch#822",
+        "the numbers are copied: two Parameters, equal until the first step | "
+        "числа скопированы: два параметра, равные лишь до первого шага",
+        "head.weight = embedding.weight", lambda: mistaken_tying(_tie_by_copy)),
+    only_data_shared=("paiml/entrenar#314",
+        "two Parameters over one memory: each has its gradient and its optimiser state, and one "
+        "matrix takes two steps | два параметра в одной памяти: у каждого свой градиент и "
+        "состояние оптимизатора, и матрица делает два шага",
+        "head.weight = embedding.weight", lambda: mistaken_tying(_tie_data)),
+    tie_replaced=("NVIDIA-NeMo/Automodel#2511",
+        "never tied, or tied before an initialisation that puts in a new Parameter | "
+        "связи нет, или её отменила инициализация, поставившая новый параметр",
+        "initialise first, tie last | сначала инициализация, потом связь",
+        lambda: mistaken_tying(_tie_then_initialise)),
+    sizes_swapped=("",
+        "both weights are [d_model, vocab_size] | оба веса — [d_model, vocab_size]",
+        "nn.Embedding(vocab_size, d_model)", lambda: mistaken_tying(_tie_swapped)),
+    head_transposed=("",
+        "the head gets a transposed view; nn.Linear keeps [out, in] already | "
+        "head получает транспонированный view, а nn.Linear и так хранит [out, in]",
+        "head.weight = embedding.weight, no .T | head.weight = embedding.weight без .T",
+        lambda: mistaken_tying(_tie_transposed)),
+    head_detached=("",
+        "the head reads a detached weight: what it learns is lost | "
+        "head читает отсоединённый вес: то, чему она учится, теряется",
+        "the Parameter itself, no detach() | сам параметр, без detach()",
+        lambda: mistaken_tying(_tie_by_head(Tensor.detach))),
+    head_cloned=("",
+        "the head makes a copy each time it is used: it holds no Parameter | "
+        "head при каждом обращении делает копию: параметра в ней нет",
+        "the Parameter itself, no clone() | сам параметр, без clone()",
+        lambda: mistaken_tying(_tie_by_head(Tensor.clone))),
+    head_synced=("qlabs-eng/slowrun#25",
+        "the head's own Parameter is overwritten by the embedding: its gradient is lost | "
+        "собственный параметр head перезаписывается эмбеддингом: его градиент потерян",
+        "head.weight = embedding.weight", lambda: mistaken_tying(_tie_synced)),
+    tie_frozen=("",
+        "the shared Parameter does not require a gradient and never learns | "
+        "общий параметр не требует градиента и не обучается",
+        "requires_grad=True", lambda: mistaken_tying(_tie_frozen)),
+    tie_unlisted=("",
+        "parameters() does not list the shared Parameter: no optimiser sees it | "
+        "общего параметра нет в parameters(): оптимизатор его не видит",
+        "assign it as an attribute of a module | сделайте его атрибутом модуля",
+        lambda: mistaken_tying(_tie_unlisted)),
+    untied_by_conversion=("Modalities/modalities#357",
+        "a change of dtype or device makes two Parameters of one | "
+        "смена типа или устройства делает из одного параметра два",
+        "tie again after the conversion | после преобразования свяжите снова",
+        lambda: mistaken_tying(tie_rightly, _TyingConvertedPair)),
+    untied_by_loading=("huggingface/transformers#33913",
+        "load_state_dict puts in two Parameters where one was | "
+        "load_state_dict ставит два параметра вместо одного",
+        "copy into the Parameter, or tie again | копируйте в параметр или свяжите снова",
+        lambda: mistaken_tying(tie_rightly, _TyingLoadedPair)),
+    untied_by_copying=("",
+        "a deep copy of the module has two Parameters | у глубокой копии модуля два параметра",
+        "one copy.deepcopy, with its memo | один copy.deepcopy с его memo",
+        lambda: mistaken_tying(tie_rightly, _TyingCopiedPair)),
+    one_for_all_builds=("",
+        "all modules of a size share one Parameter | у всех модулей одного размера общий параметр",
+        "make a new Parameter in every build | создавайте параметр в каждом вызове", _tie_globally),
 )
+# fmt: on

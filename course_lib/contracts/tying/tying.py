@@ -8,27 +8,211 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.contracts.engine.candidate import (
-    Breach,
-    ContractSubject,
-    call_candidate,
-    finite_wanted,
-    hold_clause,
-    is_stub,
-    quiet_globals,
+from course_lib.contracts.engine.call import Call, Calls
+from course_lib.contracts.engine.candidate import call_candidate, finite_wanted
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.contracts.tying.facts import FACTS, breach, compare
+from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying, tie_rightly
+from course_lib.contracts.tying.steps import adamw_step, backward, probes, sgd_step, slopes, step
+from course_lib.report import ContractReport, Mismatch
+
+
+def _halved(call: Call) -> Iterator[Call]:
+    """Halve a size, then take one away."""
+    for name, size in call.args.items():
+        if size > 1:
+            yield from (call.but(**{name: less}) for less in (size // 2, size - 1))
+
+
+make = Calls("vocab_size, d_model", shorter=_halved)
+
+
+def _built(subject: Subject, call: Call) -> Any:
+    """Call build; breach unless a module with two weights comes back."""
+    module = call_candidate(subject.candidate, call.vocab_size, call.d_model)
+    if not isinstance(module, nn.Module):
+        raise breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
+    for name in ("embedding", "head"):
+        weight = call_candidate(partial(_weight, module, name))
+        came = type(weight).__name__
+        if not isinstance(weight, nn.Parameter):
+            where = "one_parameter" if isinstance(weight, Tensor) else "result_form"
+            raise breach("not_parameter", came, "Parameter", where, name=name)
+        if not weight.is_floating_point():
+            raise breach("not_float", str(weight.dtype), "float", "result_form", name=name)
+        if not torch.isfinite(weight).all():
+            raise breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
+    return module
+
+
+def _weight(module: Any, name: str) -> Any:
+    return getattr(getattr(module, name), "weight", None)
+
+
+def _tied_form(subject: Subject, call: Call, allowed: float) -> float:
+    _built(subject, call)
+    return 0.0
+
+
+def _sizes(subject: Subject, call: Call, allowed: float) -> float:
+    module, wanted = _built(subject, call), [call.vocab_size, call.d_model]
+    for name in ("embedding", "head"):
+        came = list(_weight(module, name).shape)
+        if came != wanted:
+            raise breach("size", came, wanted, "sizes", name=name)
+    return 0.0
+
+
+def _one(module: Any, after: str = "built") -> nn.Parameter:
+    """The one Parameter; breach if there are two, or if it is not listed once."""
+    embedding, head = module.embedding.weight, module.head.weight
+    when = say(FACTS[after])
+    if embedding is not head:
+        if embedding.shape != head.shape or not torch.equal(embedding, head):
+            key = "two_unequal"
+        elif embedding.data_ptr() != head.data_ptr():
+            key = "two_equal"
+        else:
+            learning = embedding.requires_grad and head.requires_grad
+            key = "two_sharing" if learning else "two_frozen"
+        shown = (Mismatch("head.weight is embedding.weight", (), False, True),)
+        raise breach(key, 2, 1, "", shown, when=when)
+    listed = sum(parameter is embedding for parameter in module.parameters())
+    if listed != 1:
+        raise breach("listed", listed, 1, "one_parameter", when=when)
+    return embedding
+
+
+def _identity(subject: Subject, call: Call, allowed: float) -> float:
+    """Reading the weights again, or changing the mode, changes nothing."""
+    module = _built(subject, call)
+    weight = _one(module)
+    for mode in (False, True):
+        module.train(mode)
+        if _one(module, "mode") is not weight:
+            raise breach("replaced", 2, 1, when=say(FACTS["mode"]))
+    return 0.0
+
+
+def _gradient(subject: Subject, call: Call, allowed: float) -> float:
+    """The gradient is the sum of what either use gives."""
+    module = _built(subject, call)
+    weight = _one(module)
+    if not weight.requires_grad:
+        raise breach("frozen", "requires_grad=False", "requires_grad=True")
+    call_candidate(partial(backward, module))
+    wanted = sum(slopes(weight, weight))
+    compare("grad", weight.grad, wanted, "gradient")
+    return 0.0
+
+
+def _steps(subject: Subject, call: Call, allowed: float) -> float:
+    """Steps move it as they would move a lone Parameter: by both gradients, once."""
+    for rule in (sgd_step, adamw_step):
+        module = _built(subject, call)
+        weight = _one(module)
+        lone = nn.Parameter(weight.detach().clone())
+        lone.grad = sum(slopes(lone, lone))
+        for _ in range(2):
+            rule(lone)
+            call_candidate(partial(step, module, rule))
+            if _one(module, "step") is not weight:
+                raise breach("replaced", 2, 1, when=say(FACTS["step"]))
+            compare("weight", weight.detach(), lone.detach(), "moved")
+    return 0.0
+
+
+def _conversion(subject: Subject, call: Call, allowed: float) -> float:
+    """Other types of numbers, there and back."""
+    module = _built(subject, call)
+    for dtype in (torch.float64, torch.bfloat16, torch.float32):
+        call_candidate(partial(module.to, dtype))
+        came = _one(module, "conversion").dtype
+        if came != dtype:
+            raise breach("not_converted", came, dtype)
+    return 0.0
+
+
+def _copy(subject: Subject, call: Call, allowed: float) -> float:
+    """A deep copy is tied too, and it is another model."""
+    module = _built(subject, call)
+    twin = call_candidate(partial(copy.deepcopy, module))
+    if _one(twin, "copy") is _one(module):
+        raise breach("copy_shared", 1, 2)
+    compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
+    return 0.0
+
+
+def _loading(subject: Subject, call: Call, allowed: float) -> float:
+    """A fresh model that loads the numbers of another stays tied and has them."""
+    module, fresh = (_built(subject, call) for _ in range(2))
+    with torch.no_grad():
+        module.embedding.weight.add_(1.0)
+    state = {name: value.clone() for name, value in module.state_dict().items()}
+    call_candidate(partial(fresh.load_state_dict, state))
+    weight = _one(fresh, "loading")
+    compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
+    return 0.0
+
+
+def _builds(subject: Subject, call: Call, allowed: float) -> float:
+    """Another build shares nothing with the first, and other sizes in between are not kept."""
+    module = _built(subject, call)
+    kept = _one(module).detach().clone()
+    _built(subject, make(call.vocab_size + 1, call.d_model + 2))
+    other = _built(subject, call)
+    if _one(other) is _one(module):
+        raise breach("builds_shared", 1, 2)
+    with torch.no_grad():
+        other.embedding.weight.add_(1.0)
+    compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
+    return _sizes(subject, call, allowed)
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    sizes = [(7, 4), (3, 5), (4, 4), (1, 3), (5, 1), (33, 8), (130, 6)]
+    calls = [make(*pair) for pair in sizes]
+    few = calls[:3]  # what follows does not depend on the sizes
+    # fmt: off
+    return [
+        Clause("result_form", "a module with .embedding.weight and .head.weight | "
+               "модуль с .embedding.weight и .head.weight", _tied_form, calls),
+        Clause("sizes", "both weights are [vocab_size, d_model] | "
+               "оба веса имеют форму [vocab_size, d_model]", _sizes, calls),
+        Clause("one_parameter", "head.weight is embedding.weight: one Parameter, listed once | "
+               "head.weight is embedding.weight: один параметр, учтён 1 раз", _identity, calls),
+        Clause("gradient", "its gradient is the sum of what both uses give | "
+               "его градиент — сумма того, что дают оба применения", _gradient, calls),
+        Clause("optimiser_step", "after a step still one, moved once (SGD, AdamW) | "
+               "после шага (SGD, AdamW) он всё так же один и сдвинут один раз", _steps, few),
+        Clause("conversion", "another dtype, and still one Parameter | "
+               "другой тип чисел — и по-прежнему один параметр", _conversion, few),
+        Clause("deep_copy", "a deep copy is tied too, and shares nothing | "
+               "глубокая копия тоже связана, но общего с исходной нет", _copy, few),
+        Clause("loading", "a state_dict comes back, and there is still one | "
+               "state_dict загружается, и параметр по-прежнему один", _loading, few),
+        Clause("independent_builds", "two builds share nothing; sizes are those asked for | "
+               "у двух моделей нет ничего общего; размеры те, что заданы", _builds, few),
+    ]
+    # fmt: on
+
+
+def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
+    module = _built(subject, make(7, 4))
+    listed = sum(parameter.numel() for parameter in module.parameters())
+    return {"shared_numbers": 7 * 4, "listed_numbers": listed}
+
+
+TYING = Contract(
+    "tying",
+    Terms("build"),
+    _clauses,
+    by_catalogue(TYING_MISTAKES, probes, mistaken_tying(tie_rightly)),
+    figures=_figures,
 )
-from course_lib.contracts.tying._tying_case import (
-    TyingCase,
-    adamw_step,
-    explain_tying,
-    sgd_step,
-    tying_backward,
-    tying_slopes,
-    tying_step,
-)
-from course_lib.contracts.tying._tying_texts import TYING_FACTS, TYING_MEANINGS
-from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
 
 
 def check_tying_contract(build: Callable[..., Any]) -> ContractReport:
@@ -40,198 +224,4 @@ def check_tying_contract(build: Callable[..., Any]) -> ContractReport:
 
     Raises:  ContractViolation when a clause is broken: with small sizes and what was measured
     """
-    if not callable(build):
-        raise TypeError(f"build must be a function, got {type(build).__name__}")
-    subject = ContractSubject("check_tying_contract", build, TYING_MEANINGS, explain_tying)
-    with quiet_globals():
-        if is_stub(build, 3, 2):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_tying_clauses(subject))
-        module = _tied_module(subject, TyingCase(7, 4))
-        listed = sum(parameter.numel() for parameter in module.parameters())
-    figures = {"shared_numbers": 7 * 4, "listed_numbers": listed}
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _tying_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    hold = partial(hold_clause, subject)
-    cases = [
-        TyingCase(*sizes) for sizes in ((7, 4), (3, 5), (4, 4), (1, 3), (5, 1), (33, 8), (130, 6))
-    ]
-    yield hold("result_form", None, _judge_tied_form, cases)
-    yield hold("sizes", None, _judge_tied_sizes, cases)
-    yield hold("one_parameter", None, _judge_tied_identity, cases)
-    yield hold("gradient", None, _judge_tied_gradient, cases)
-    yield hold("optimiser_step", None, _judge_tied_steps, cases[:3])
-    yield hold("conversion", None, _judge_tied_conversion, cases[:3])
-    yield hold("deep_copy", None, _judge_tied_copy, cases[:3])
-    yield hold("loading", None, _judge_tied_loading, cases[:3])
-    yield hold("independent_builds", None, _judge_tied_builds, cases[:3])
-
-
-def _tied_module(subject: ContractSubject, case: TyingCase) -> Any:
-    """Call build; breach unless a module with two weights comes back."""
-    module = call_candidate(subject.candidate, case.vocab_size, case.d_model)
-    if not isinstance(module, nn.Module):
-        raise _tied_breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
-    for name in ("embedding", "head"):
-        weight = call_candidate(partial(_tied_weight, module, name))
-        came = type(weight).__name__
-        if not isinstance(weight, nn.Parameter):
-            where = "one_parameter" if isinstance(weight, Tensor) else "result_form"
-            raise _tied_breach("not_parameter", came, "Parameter", where, name=name)
-        if not weight.is_floating_point():
-            raise _tied_breach("not_float", str(weight.dtype), "float", "result_form", name=name)
-        if not torch.isfinite(weight).all():
-            raise _tied_breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
-    return module
-
-
-def _tied_weight(module: Any, name: str) -> Any:
-    return getattr(getattr(module, name), "weight", None)
-
-
-def _tied_breach(
-    fact: str,
-    came: Any,
-    wanted: Any,
-    clause: str = "",
-    shown: tuple[Mismatch, ...] = (),
-    **values: Any,
-) -> Breach:
-    text = localized(TYING_FACTS[fact], came=came, wanted=wanted, **values)
-    return Breach(fact, str(came), str(wanted), mismatches=shown, facts=text, clause=clause)
-
-
-def _judge_tied_form(subject: ContractSubject, case: TyingCase) -> float:
-    _tied_module(subject, case)
-    return 0.0
-
-
-def _judge_tied_sizes(subject: ContractSubject, case: TyingCase) -> float:
-    module, wanted = _tied_module(subject, case), [case.vocab_size, case.d_model]
-    for name in ("embedding", "head"):
-        came = list(_tied_weight(module, name).shape)
-        if came != wanted:
-            raise _tied_breach("size", came, wanted, "sizes", name=name)
-    return 0.0
-
-
-def _one_tied(module: Any, after: str = "built") -> nn.Parameter:
-    """The one Parameter; breach if there are two, or if it is not listed once."""
-    embedding, head = module.embedding.weight, module.head.weight
-    when = localized(TYING_FACTS[after])
-    if embedding is not head:
-        if embedding.shape != head.shape or not torch.equal(embedding, head):
-            key = "two_unequal"
-        elif embedding.data_ptr() != head.data_ptr():
-            key = "two_equal"
-        else:
-            learning = embedding.requires_grad and head.requires_grad
-            key = "two_sharing" if learning else "two_frozen"
-        shown = (Mismatch("head.weight is embedding.weight", (), False, True),)
-        raise _tied_breach(key, 2, 1, "", shown, when=when)
-    listed = sum(parameter is embedding for parameter in module.parameters())
-    if listed != 1:
-        raise _tied_breach("listed", listed, 1, "one_parameter", when=when)
-    return embedding
-
-
-def _judge_tied_identity(subject: ContractSubject, case: TyingCase) -> float:
-    """Reading the weights again, or changing the mode, changes nothing."""
-    module = _tied_module(subject, case)
-    weight = _one_tied(module)
-    for mode in (False, True):
-        module.train(mode)
-        if _one_tied(module, "mode") is not weight:
-            raise _tied_breach("replaced", 2, 1, when=localized(TYING_FACTS["mode"]))
-    return 0.0
-
-
-def _judge_tied_gradient(subject: ContractSubject, case: TyingCase) -> float:
-    """The gradient is the sum of what either use gives."""
-    module = _tied_module(subject, case)
-    weight = _one_tied(module)
-    if not weight.requires_grad:
-        raise _tied_breach("frozen", "requires_grad=False", "requires_grad=True")
-    call_candidate(partial(tying_backward, module))
-    wanted = sum(tying_slopes(weight, weight))
-    _compare_tied("grad", weight.grad, wanted, "gradient")
-    return 0.0
-
-
-def _compare_tied(name: str, got: Tensor | None, wanted: Tensor, fact: str) -> None:
-    if got is None:
-        raise _tied_breach("no_gradient", "None", "a gradient")
-    apart = (got.double() - wanted.double()).abs()
-    far = apart > 1e-5 * (1 + wanted.double().abs())
-    if not far.any():
-        return
-    places = [tuple(place) for place in far.nonzero()[:3].tolist()]
-    shown = tuple(
-        Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places
-    )
-    raise _tied_breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", shown)
-
-
-def _judge_tied_steps(subject: ContractSubject, case: TyingCase) -> float:
-    """Steps move it as they would move a lone Parameter: by both gradients, once."""
-    for rule in (sgd_step, adamw_step):
-        module = _tied_module(subject, case)
-        weight = _one_tied(module)
-        lone = nn.Parameter(weight.detach().clone())
-        lone.grad = sum(tying_slopes(lone, lone))
-        for _ in range(2):
-            rule(lone)
-            call_candidate(partial(tying_step, module, rule))
-            if _one_tied(module, "step") is not weight:
-                raise _tied_breach("replaced", 2, 1, when=localized(TYING_FACTS["step"]))
-            _compare_tied("weight", weight.detach(), lone.detach(), "moved")
-    return 0.0
-
-
-def _judge_tied_conversion(subject: ContractSubject, case: TyingCase) -> float:
-    """Other types of numbers, there and back."""
-    module = _tied_module(subject, case)
-    for dtype in (torch.float64, torch.bfloat16, torch.float32):
-        call_candidate(partial(module.to, dtype))
-        came = _one_tied(module, "conversion").dtype
-        if came != dtype:
-            raise _tied_breach("not_converted", came, dtype)
-    return 0.0
-
-
-def _judge_tied_copy(subject: ContractSubject, case: TyingCase) -> float:
-    """A deep copy is tied too, and it is another model."""
-    module = _tied_module(subject, case)
-    twin = call_candidate(partial(copy.deepcopy, module))
-    if _one_tied(twin, "copy") is _one_tied(module):
-        raise _tied_breach("copy_shared", 1, 2)
-    _compare_tied("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
-    return 0.0
-
-
-def _judge_tied_loading(subject: ContractSubject, case: TyingCase) -> float:
-    """A fresh model that loads the numbers of another stays tied and has them."""
-    module, fresh = (_tied_module(subject, case) for _ in range(2))
-    with torch.no_grad():
-        module.embedding.weight.add_(1.0)
-    state = {name: value.clone() for name, value in module.state_dict().items()}
-    call_candidate(partial(fresh.load_state_dict, state))
-    weight = _one_tied(fresh, "loading")
-    _compare_tied("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
-    return 0.0
-
-
-def _judge_tied_builds(subject: ContractSubject, case: TyingCase) -> float:
-    """Another build shares nothing with the first, and other sizes in between are not kept."""
-    module = _tied_module(subject, case)
-    kept = _one_tied(module).detach().clone()
-    _tied_module(subject, TyingCase(case.vocab_size + 1, case.d_model + 2))
-    other = _tied_module(subject, case)
-    if _one_tied(other) is _one_tied(module):
-        raise _tied_breach("builds_shared", 1, 2)
-    with torch.no_grad():
-        other.embedding.weight.add_(1.0)
-    _compare_tied("weight", module.embedding.weight.detach(), kept, "builds_moved")
-    return _judge_tied_sizes(subject, case)
+    return TYING.check(build)
