@@ -1,11 +1,12 @@
 """The causal mask's contract accepts what is right and refuses what is wrong."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from course_lib.contracts import ContractViolation, check_causal_mask_contract
 from course_lib.contracts.masks import causal_mask
-from course_lib.contracts.masks._causal_mask_case import MaskCase, mask_by_library, mask_by_loops
 from course_lib.masks import causal_allowed
 
 from .trial import verdict
@@ -57,12 +58,17 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
 
 
 def test_the_two_references_agree():
-    for case in (MaskCase(5, 5), MaskCase(1, 5, 4), MaskCase(3, 2, 1)):
-        assert torch.equal(mask_by_loops(case), mask_by_library(case))
-    assert mask_by_loops(MaskCase(2, 5, 3)).tolist() == [[True] * 4 + [False], [True] * 5]
+    for size in ((5, 5), (1, 5, 4), (3, 2, 1)):
+        call = causal_mask.make(*size)
+        assert torch.equal(causal_mask.by_loops(call), causal_mask.by_library(call))
+    call = causal_mask.make(2, 5, 3)
+    assert causal_mask.by_loops(call).tolist() == [[True] * 4 + [False], [True] * 5]
 
 
 def test_references_that_disagree_stop_the_contract(monkeypatch):
-    monkeypatch.setattr(causal_mask, "mask_by_loops", lambda case: ~mask_by_library(case))
-    with pytest.raises(RuntimeError, match="two references for the causal mask disagree"):
+    terms = causal_mask.CAUSAL_MASK.terms
+    first, _ = terms.references
+    wrong = replace(terms, references=(first, lambda call: ~first(call)))
+    monkeypatch.setattr(causal_mask, "CAUSAL_MASK", replace(causal_mask.CAUSAL_MASK, terms=wrong))
+    with pytest.raises(RuntimeError, match="the references for causal_allowed disagree"):
         check_causal_mask_contract(mask_by_tril)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from course_lib.contracts import ContractViolation, check_multi_head_contract
 from course_lib.contracts.heads import _multi_head_case as cases
 from course_lib.contracts.heads._multi_head_behaviour import explain_heads
-from course_lib.contracts.heads._multi_heads import mistaken_heads
+from course_lib.contracts.heads.steps import mistaken_heads
 
 from .trial import verdict
 from .variants_causal_mask import mask_by_tril

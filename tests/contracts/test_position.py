@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_position_contract
-from course_lib.contracts.position import _position_judge
-from course_lib.contracts.position._position_case import (
-    PositionCase,
-    position_by_library,
-    position_by_loops,
-    position_tolerance,
-)
+from course_lib.contracts.position import position, tables
 
 from .trial import verdict
 from .variants_position import positions_by_slices, positions_by_stack
@@ -94,33 +88,28 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(1, 50), st.integers(1, 20), st.floats(1.5, 1e6))
 def test_the_two_references_agree_on_any_call(length, pairs, base):
-    case = PositionCase(length, 2 * pairs, base)
-    plain = [position_by_loops(case, position) for position in range(length)]
-    off = position_by_library(case) - torch.tensor(plain, dtype=torch.float64)
+    call = tables.make(length, 2 * pairs, base)
+    plain = [tables.by_loops(call, position) for position in range(length)]
+    off = tables.by_library(call) - torch.tensor(plain, dtype=torch.float64)
     assert off.abs().max() < 1e-10
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(1, 20_000), st.integers(1, 40), st.floats(1.5, 1e6))
 def test_float32_is_always_within_the_tolerance(length, pairs, base):
-    case = PositionCase(length, 2 * pairs, base)
-    off = positions_by_slices(length, 2 * pairs, base=base).double() - position_by_library(case)
-    assert (off.abs() <= position_tolerance(case)).all()
+    call = tables.make(length, 2 * pairs, base)
+    off = positions_by_slices(length, 2 * pairs, base=base).double() - tables.by_library(call)
+    assert (off.abs() <= tables.tolerance(call)).all()
 
 
 def test_references_that_disagree_stop_the_contract(monkeypatch):
-    truth = _position_judge.position_truth
-    monkeypatch.setattr(_position_judge, "position_truth", lambda case: truth(case) + 1e-6)
+    monkeypatch.setattr(position, "BY_HAND", [[n + 1e-6 for n in row] for row in tables.BY_HAND])
     with pytest.raises(RuntimeError, match="disagree with the rows done by hand"):
         check_position_contract(positions_by_stack)
 
 
 def test_loops_that_disagree_with_the_library_stop_the_contract(monkeypatch):
-    from course_lib.contracts.position import _position_case
-
-    loops = _position_case.position_by_loops
-    monkeypatch.setattr(
-        _position_case, "position_by_loops", lambda case, row: [-n for n in loops(case, row)]
-    )
+    loops = tables.by_loops
+    monkeypatch.setattr(tables, "by_loops", lambda call, row: [-n for n in loops(call, row)])
     with pytest.raises(RuntimeError, match="two references for positions disagree"):
         check_position_contract(positions_by_stack)

@@ -13,8 +13,8 @@ from course_lib.contracts.engine.candidate import ContractSubject, is_forward_on
 from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
 from course_lib.contracts.engine.mistake import Mistake
 from course_lib.contracts.heads._multi_head_case import HeadsCase, heads_by_library, heads_case
-from course_lib.contracts.heads._multi_heads import heads_real_pairs
 from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
+from course_lib.contracts.heads.steps import real_pairs
 
 _HEADS_SHIFT = 10.0  # numbers near 10 are compared to about 1e-5: float32 is right enough
 _HEADS_MIXED_ROWS = ("softmax_over_queries", "softmax_over_batch", "heads_joined_by_view")
@@ -68,7 +68,7 @@ def explain_heads(subject: ContractSubject) -> Diagnosis:
 def _heads_where_padding_is_mute() -> list[Mistake]:
     """The mistakes that mix rows, made where padding may not ask: other numbers, as usual a way."""
     return [
-        replace(mistake, make=partial(mistake.make, real=heads_real_pairs))
+        replace(mistake, make=partial(mistake.make, real=real_pairs))
         for mistake in MULTI_HEAD_MISTAKES
         if mistake.name in _HEADS_MIXED_ROWS
     ]

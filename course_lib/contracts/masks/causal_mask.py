@@ -1,88 +1,190 @@
 """The contract of the causal mask: who may read whom, with a cache and without."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.candidate import (
-    Breach,
-    ContractSubject,
-    call_candidate,
-    hold_clause,
-    is_stub,
-    must_raise,
-    quiet_globals,
-)
-from course_lib.contracts.masks._causal_mask_case import (
-    MaskCase,
-    explain_mask,
-    mask_by_library,
-    mask_by_loops,
-)
-from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
+from course_lib.contracts.engine.call import Call, Calls
+from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.judge import formed, refuses
+from course_lib.contracts.engine.look import outcome, probed
+from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES, mistaken_mask
+from course_lib.report import ContractReport, Mismatch
 
-_MASK_MEANINGS = {
-    "result_form": {
-        "en": "a bool tensor of shape [t_q, t_k]",
-        "ru": "булев тензор формы [t_q, t_k]",
-    },
-    "diagonal": {
-        "en": "a token reads itself and the past, never the next token",
-        "ru": "токен читает себя и прошлое, но не следующий токен",
-    },
-    "default_offset": {
-        "en": "no query_offset means 0: query 0 stands at position 0",
-        "ru": "без query_offset сдвиг 0: запрос 0 на позиции 0",
-    },
-    "geometry": {
-        "en": "every size and offset: key j is read if j ≤ i + offset",
-        "ru": "любые размеры и сдвиги: ключ j виден при j ≤ i + сдвиг",
-    },
-    "cached_rows": {
-        "en": "the rows of a cached step are those of the full mask",
-        "ru": "строки шага с кэшем — те же строки полной маски",
-    },
-    "long_contexts": {
-        "en": "right beyond the size of any stored table",
-        "ru": "верно за пределами любой заранее сохранённой таблицы",
-    },
-    "independent_results": {
-        "en": "the same call, the same mask, whatever came between",
-        "ru": "тот же вызов — та же маска, что бы ни было между ними",
-    },
-    "negative_offset": {
-        "en": "a negative offset is a ValueError",
-        "ru": "отрицательный сдвиг — ValueError",
-    },
-}
+_NOT_TENSOR = (
+    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
+)
+_DTYPE = (
+    "the mask is {came}: attention reads only bool as may-read | "
+    "маска имеет тип {came}: внимание понимает только bool"
+)
+_SHAPE = (
+    "the mask has shape {came}, the call asks for {wanted} | "
+    "у маски форма {came}, а вызов требует {wanted}"
+)
+_WRONG = "{count} of {size} entries | элементов: {count} из {size}"
+_COUNT = "{came} True where {wanted} are right | значений True {came}, а верно {wanted}"
+_SHARED = (
+    "the caller wrote into an earlier result, and it came back: copy the stored table | "
+    "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы"
+)
 
-_MASK_FACTS = {
-    "not_tensor": {
-        "en": "the result is a {came}, not a torch.Tensor",
-        "ru": "результат имеет тип {came}, а нужен torch.Tensor",
-    },
-    "dtype": {
-        "en": "the mask is {came}: attention reads only bool as may-read",
-        "ru": "маска имеет тип {came}: внимание понимает только bool",
-    },
-    "shape": {
-        "en": "the mask has shape {came}, the call asks for {wanted}",
-        "ru": "у маски форма {came}, а вызов требует {wanted}",
-    },
-    "wrong": {"en": "{count} of {size} entries", "ru": "элементов: {count} из {size}"},
-    "count": {
-        "en": "{came} True where {wanted} are right",
-        "ru": "значений True {came}, а верно {wanted}",
-    },
-    "shared": {
-        "en": "the caller wrote into an earlier result, and it came back: copy the stored table",
-        "ru": "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы",
-    },
-}
+
+def _shorter(call: Call) -> Iterator[Call]:
+    """Halve a size, then take one away; the offset last."""
+    for name, size in call.args.items():
+        if size > (0 if name == "query_offset" else 1):
+            yield from (call.but(**{name: less}) for less in (size // 2, size - 1))
+
+
+make = Calls("t_q, t_k, *, query_offset", shorter=_shorter)
+
+
+def by_loops(call: Call) -> Tensor | None:
+    """Ask for every pair of positions whether the key lies in the query's future."""
+    if call.t_q * call.t_k >= 200:  # a long mask takes too long in Python
+        return None
+    offset = call.query_offset or 0
+    rows = [[key <= query + offset for key in range(call.t_k)] for query in range(call.t_q)]
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+def by_library(call: Call) -> Tensor:
+    """Cut a rectangle of ones along a diagonal with torch's own function."""
+    return torch.ones(call.t_q, call.t_k, dtype=torch.bool).tril(call.query_offset or 0)
+
+
+def _read(mask: Any, call: Call) -> Tensor:
+    wanted = [call.t_q, call.t_k]
+    if not isinstance(mask, Tensor):
+        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(mask).__name__)
+    if mask.dtype != torch.bool:
+        raise malformed("dtype", _DTYPE, "torch.bool", came=mask.dtype)
+    if list(mask.shape) != wanted:
+        raise malformed("shape", _SHAPE, str(wanted), came=list(mask.shape), wanted=wanted)
+    return mask
+
+
+def _compare(got: Tensor, want: Tensor, kind: str, facts: str = "") -> float:
+    """Breach where entries differ; what is measured is how many, not by how much."""
+    wrong = got != want
+    if not wrong.any():
+        return 0.0
+    places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
+    shown = tuple(Mismatch("allowed", p, bool(got[p]), bool(want[p])) for p in places)
+    counted = say(_COUNT, came=int(got.sum()), wanted=int(want.sum()))
+    count = say(_WRONG, count=int(wrong.sum()), size=wrong.numel())
+    raise Breach(kind, count, "0", mismatches=shown, facts=facts or counted)
+
+
+def _right(subject: Subject, call: Call, allowed: float) -> float:
+    return _compare(subject.value(call), subject.wanted(call), "wrong")
+
+
+def _rows_of_full(subject: Subject, call: Call, allowed: float) -> float:
+    """A step with a cached past must see what the same rows of the full mask see."""
+    total = call.t_q + call.query_offset
+    full = subject.value(call.but(t_q=total, t_k=total).but(query_offset=None))
+    step = subject.value(call.but(t_k=total))
+    return _compare(step, full[call.query_offset :], "wrong rows")
+
+
+def _independent(subject: Subject, call: Call, allowed: float) -> float:
+    """Another call in between, and a caller who writes into the result, change nothing."""
+    first = subject.value(call)
+    kept = first.clone()
+    subject.value(call.but(t_q=call.t_q + 1, t_k=call.t_k + 2, query_offset=1))
+    subject.value(call.but(query_offset=0))
+    _compare(first, kept, "overwritten")
+    _compare(subject.value(call), kept, "remembered")
+    try:
+        first.logical_not_()
+    except RuntimeError:
+        return 0.0  # an expanded view cannot be written into
+    return _compare(subject.value(call), kept, "shared", say(_SHARED))
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    plain = [make(2, 2), make(1, 1), make(3, 5), make(5, 2)]
+    squares = [make(size, size) for size in (2, 3, 5)]
+    steps = [make(t_q, offset + t_q, offset) for t_q in (1, 2, 4) for offset in (1, 3, 6)]
+    small = [make(t_q, t_k, o) for t_q in range(1, 6) for t_k in range(1, 7) for o in range(8)]
+    long = [make(1, 9001, 9000), make(1, 9001, 7), make(3, 5000, 4500), make(2100, 3, 0)]
+    # fmt: off
+    return [
+        Clause("result_form", "a bool tensor of shape [t_q, t_k] | булев тензор формы [t_q, t_k]",
+               formed, plain),
+        Clause("diagonal", "a token reads itself and the past, never the next token | "
+               "токен читает себя и прошлое, но не следующий токен", _right, squares),
+        Clause("default_offset", "no query_offset means 0: query 0 stands at position 0 | "
+               "без query_offset сдвиг 0: запрос 0 на позиции 0", _right, plain),
+        Clause("geometry", "every size and offset: key j is read if j ≤ i + offset | "
+               "любые размеры и сдвиги: ключ j виден при j ≤ i + сдвиг", _right, small),
+        Clause("cached_rows", "the rows of a cached step are those of the full mask | "
+               "строки шага с кэшем — те же строки полной маски", _rows_of_full, steps),
+        Clause("long_contexts", "right beyond the size of any stored table | "
+               "верно за пределами любой заранее сохранённой таблицы",
+               _right, [*long, make(1100, 1100)]),
+        Clause("independent_results", "the same call, the same mask, whatever came between | "
+               "тот же вызов — та же маска, что бы ни было между ними",
+               _independent, [*squares, *steps[:3]]),
+        Clause("negative_offset", "a negative offset is a ValueError | "
+               "отрицательный сдвиг — ValueError",
+               refuses(ValueError), [make(2, 3, -1), make(1, 5, -4)]),
+    ]
+    # fmt: on
+
+
+def _seen(call: Call, causal_allowed: Callable[..., Any]) -> Any:
+    """The mask as bool, also of a candidate that gives one to be added to the scores."""
+    mask = outcome(call, causal_allowed)
+    if isinstance(mask, Tensor) and mask.is_floating_point() and mask.isinf().any():
+        return mask == 0
+    return torch.as_tensor(mask).bool() if call.query_offset >= 0 else mask
+
+
+def _written_into(causal_allowed: Callable[..., Any]) -> bool:
+    """Whether writing into one result changes the next."""
+    first = causal_allowed(5, 6, query_offset=1)
+    kept = first.clone()
+    first.logical_not_()
+    return torch.equal(causal_allowed(5, 6, query_offset=1), kept)
+
+
+def _probes(subject: Subject) -> list[Probe]:
+    sizes = [(4, 4, 0), (2, 5, 3), (1, 5, 4), (3, 7, 2), (1, 6, 0), (3, 8, 1), (2, 6, 0)]
+    return [
+        *probed(*(make(*size) for size in sizes), look=_seen),
+        *probed(make(2, 3, -1), look=_seen, core=False),
+        Probe(_written_into, core=False),
+    ]
+
+
+def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
+    """How many keys are readable: in a full mask, in a step without its offset, in one with it."""
+    calls = {
+        "full_mask_true": make(5, 5),
+        "wrong_cache_mask_true": make(1, 5, 0),
+        "cache_mask_true": make(1, 5, 4),
+    }
+    return {name: int(outcome(call, subject.candidate).sum()) for name, call in calls.items()}
+
+
+_TERMS = Terms("causal_allowed", (by_library, by_loops), _read)
+CAUSAL_MASK = Contract(
+    "causal_mask",
+    _TERMS,
+    _clauses,
+    by_catalogue(CAUSAL_MASK_MISTAKES, _probes, mistaken_mask()),
+    _figures,
+)
 
 
 def check_causal_mask_contract(causal_allowed: Callable[..., Any]) -> ContractReport:
@@ -92,126 +194,4 @@ def check_causal_mask_contract(causal_allowed: Callable[..., Any]) -> ContractRe
 
     Raises:  ContractViolation when a clause is broken: with a small call and what was measured
     """
-    if not callable(causal_allowed):
-        raise TypeError(f"causal_allowed must be a function, got {type(causal_allowed).__name__}")
-    subject = ContractSubject(
-        "check_causal_mask_contract", causal_allowed, _MASK_MEANINGS, explain_mask
-    )
-    with quiet_globals():
-        if is_stub(causal_allowed, 2, 2):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_mask_clauses(subject))
-        figures = {
-            "full_mask_true": _mask_count(causal_allowed, 5, 5),
-            "wrong_cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=0),
-            "cache_mask_true": _mask_count(causal_allowed, 1, 5, query_offset=4),
-        }
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _mask_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    hold = partial(hold_clause, subject)
-    sizes = [(2, 2), (1, 1), (3, 5), (5, 2)]
-    small = [
-        MaskCase(t_q, t_k, offset)
-        for t_q in range(1, 6)
-        for t_k in range(1, 7)
-        for offset in range(8)
-    ]
-    squares = [MaskCase(size, size) for size in (2, 3, 5)]
-    steps = [MaskCase(t_q, offset + t_q, offset) for t_q in (1, 2, 4) for offset in (1, 3, 6)]
-    long = [
-        MaskCase(1, 9001, 9000),
-        MaskCase(1, 9001, 7),
-        MaskCase(3, 5000, 4500),
-        MaskCase(2100, 3, 0),
-        MaskCase(1100, 1100),
-    ]
-    yield hold("result_form", None, _judge_mask_form, [MaskCase(*size) for size in sizes])
-    yield hold("diagonal", None, _judge_mask, squares)
-    yield hold("default_offset", None, _judge_mask, [MaskCase(*size) for size in sizes])
-    yield hold("geometry", None, _judge_mask, small)
-    yield hold("cached_rows", None, _judge_mask_rows, steps)
-    yield hold("long_contexts", None, _judge_mask, long)
-    yield hold("independent_results", None, _judge_mask_state, [*squares, *steps[:3]])
-    negative = [MaskCase(2, 3, -1), MaskCase(1, 5, -4)]
-    yield hold("negative_offset", None, _judge_mask_refusal, negative)
-
-
-def _mask_count(causal_allowed: Callable[..., Any], *sizes: int, **offset: int) -> int:
-    return int(causal_allowed(*sizes, **offset).sum())
-
-
-def _mask_call(subject: ContractSubject, case: MaskCase) -> Tensor:
-    """Call the candidate; breach unless a bool tensor of the right shape comes back."""
-    mask = call_candidate(subject.candidate, case.t_q, case.t_k, **case.keywords)
-    wanted = [case.t_q, case.t_k]
-    if not isinstance(mask, Tensor):
-        raise _mask_malformed("not_tensor", came=type(mask).__name__, wanted="torch.Tensor")
-    if mask.dtype != torch.bool:
-        raise _mask_malformed("dtype", came=str(mask.dtype), wanted="torch.bool")
-    if list(mask.shape) != wanted:
-        raise _mask_malformed("shape", came=list(mask.shape), wanted=wanted)
-    return mask
-
-
-def _mask_malformed(fact: str, **values: Any) -> Breach:
-    text = localized(_MASK_FACTS[fact], **values)
-    came, wanted = str(values["came"]), str(values["wanted"])
-    return Breach(fact, came, wanted, facts=text, clause="result_form")
-
-
-def _mask_compare(got: Tensor, want: Tensor, kind: str, facts: str = "") -> float:
-    wrong = got != want
-    if not wrong.any():
-        return 0.0
-    places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
-    mismatches = tuple(
-        Mismatch("allowed", place, bool(got[place]), bool(want[place])) for place in places
-    )
-    counted = localized(_MASK_FACTS["count"], came=int(got.sum()), wanted=int(want.sum()))
-    count = localized(_MASK_FACTS["wrong"], count=int(wrong.sum()), size=wrong.numel())
-    raise Breach(kind, count, "0", mismatches=mismatches, facts=facts or counted)
-
-
-def _judge_mask_form(subject: ContractSubject, case: MaskCase) -> float:
-    _mask_call(subject, case)
-    return 0.0
-
-
-def _judge_mask(subject: ContractSubject, case: MaskCase) -> float:
-    """Both references must agree with each other, and the candidate with them."""
-    want = mask_by_library(case)
-    if case.t_q * case.t_k < 200 and not torch.equal(want, mask_by_loops(case)):
-        raise RuntimeError(f"the two references for the causal mask disagree on {case}")
-    return _mask_compare(_mask_call(subject, case), want, "wrong")
-
-
-def _judge_mask_rows(subject: ContractSubject, case: MaskCase) -> float:
-    """A step with a cached past must see what the same rows of the full mask see."""
-    total = case.t_q + case.query_offset
-    full = _mask_call(subject, MaskCase(total, total))
-    step = _mask_call(subject, MaskCase(case.t_q, total, case.query_offset))
-    return _mask_compare(step, full[case.query_offset :], "wrong rows")
-
-
-def _judge_mask_state(subject: ContractSubject, case: MaskCase) -> float:
-    """Another call in between, and a caller who writes into the result, change nothing."""
-    first = _mask_call(subject, case)
-    kept = first.clone()
-    _mask_call(subject, MaskCase(case.t_q + 1, case.t_k + 2, 1))
-    _mask_call(subject, MaskCase(case.t_q, case.t_k, 0))
-    _mask_compare(first, kept, "overwritten")
-    _mask_compare(_mask_call(subject, case), kept, "remembered")
-    try:
-        first.logical_not_()
-    except RuntimeError:
-        return 0.0  # an expanded view cannot be written into
-    facts = localized(_MASK_FACTS["shared"])
-    return _mask_compare(_mask_call(subject, case), kept, "shared", facts)
-
-
-def _judge_mask_refusal(subject: ContractSubject, case: MaskCase) -> float:
-    if case.query_offset < 0:
-        must_raise(ValueError, subject.candidate, case.t_q, case.t_k, **case.keywords)
-    return 0.0
+    return CAUSAL_MASK.check(causal_allowed)

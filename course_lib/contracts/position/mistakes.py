@@ -2,34 +2,51 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.position._position_rates import POSITION_RATE_MISTAKES, mistaken_encoding
+from course_lib.contracts.engine.mistake import mistakes
 
 
-def _encoding_first_row_zero(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
+def mistaken_encoding(
+    *,
+    count: Callable[[Tensor], Tensor] = lambda positions: positions,
+    scale: Callable[[float], float] = lambda base: base,
+    default: float = 10_000.0,
+    rate: Callable[[Tensor, int, float], Any] = lambda i, d, base: base ** -(2 * i / d),
+    turn: Callable[[Tensor, Tensor], Tensor] = lambda positions, rate: positions * rate,
+    weave: Callable[[Tensor, Tensor], Tensor] = lambda s, c: torch.stack((s, c), -1).flatten(1),
+) -> Callable[..., Tensor]:
+    """A sinusoidal encoding with one of its steps replaced; `rate` may give one rate or two."""
+
+    def sinusoidal_encoding(length: int, d_model: int, *, base: float = default) -> Tensor:
+        positions = count(torch.arange(length, dtype=torch.float64)).double().unsqueeze(-1)
+        pair = torch.arange(d_model // 2, dtype=torch.float64)
+        rates = rate(pair, d_model, scale(base))
+        sine_rate, cosine_rate = rates if isinstance(rates, tuple) else (rates, rates)
+        return weave(turn(positions, sine_rate).sin(), turn(positions, cosine_rate).cos())
+
+    return sinusoidal_encoding
+
+
+def _first_row_zero(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
     table = mistaken_encoding()(length, d_model, base=base)
     return torch.cat((torch.zeros_like(table[:1]), table[1:]))
 
 
-def _encoding_table_cut(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
+def _table_cut(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
     return mistaken_encoding()(5000, d_model, base=base)[:length]
 
 
-def _encoding_table_clamped(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
+def _table_clamped(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
     table = mistaken_encoding()(5000, d_model, base=base)
     return table[torch.arange(length).clamp(max=4999)]
 
 
-def _encoding_shared() -> Callable[..., Tensor]:
-    return lru_cache(mistaken_encoding())
-
-
-def _encoding_first_base_kept() -> Callable[..., Tensor]:
+def _first_base_kept() -> Callable[..., Tensor]:
     tables: dict[int, tuple[int, float]] = {}
 
     def sinusoidal_encoding(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
@@ -40,204 +57,162 @@ def _encoding_first_base_kept() -> Callable[..., Tensor]:
     return sinusoidal_encoding
 
 
-POSITION_MISTAKES = (
-    *POSITION_RATE_MISTAKES,
-    Mistake(
-        "cosine_first",
-        "flashinfer-ai/flashinfer#3819",
-        partial(mistaken_encoding, weave=lambda s, c: torch.stack((c, s), -1).flatten(1)),
-        {
-            "en": "sine and cosine are swapped: cosine stands in the even columns",
-            "ru": "синус и косинус переставлены: в чётных столбцах стоит косинус",
-        },
-        {
-            "en": "table[:, 0::2] = sin, table[:, 1::2] = cos",
-            "ru": "table[:, 0::2] = sin, table[:, 1::2] = cos",
-        },
-    ),
-    Mistake(
-        "sines_then_cosines",
-        "tensorflow/tensor2tensor#1423",
-        partial(mistaken_encoding, weave=lambda s, c: torch.cat((s, c), -1)),
-        {
-            "en": "all sines, then all cosines: the columns are not interleaved",
-            "ru": "сначала все синусы, потом все косинусы: столбцы не чередуются",
-        },
-        {
-            "en": "stack((sin, cos), dim=-1).flatten(1)",
-            "ru": "stack((sin, cos), dim=-1).flatten(1)",
-        },
-    ),
-    Mistake(
-        "cosines_then_sines",
-        "huggingface/diffusers#1369",
-        partial(mistaken_encoding, weave=lambda s, c: torch.cat((c, s), -1)),
-        {
-            "en": "all cosines, then all sines, as in diffusion models",
-            "ru": "сначала все косинусы, потом все синусы, как в диффузионных моделях",
-        },
-        {
-            "en": "stack((sin, cos), dim=-1).flatten(1)",
-            "ru": "stack((sin, cos), dim=-1).flatten(1)",
-        },
-    ),
-    Mistake(
-        "sines_only",
-        "a mutation of right code",
-        partial(mistaken_encoding, weave=lambda s, c: torch.stack((s, s), -1).flatten(1)),
-        {"en": "the odd columns hold sines too", "ru": "в нечётных столбцах тоже синусы"},
-        {"en": "table[:, 1::2] = cos", "ru": "table[:, 1::2] = cos"},
-    ),
-    Mistake(
-        "table_in_half",
-        "a mutation of right code",
-        partial(
-            mistaken_encoding,
-            weave=lambda s, c: torch.stack((s, c), -1).flatten(1).half(),
-        ),
-        {
-            "en": "the table comes in sixteen bits: two or three digits are left",
-            "ru": "таблица в 16 битах: от чисел остаются два-три знака",
-        },
-        {"en": "float32 or float64", "ru": "float32 или float64"},
-    ),
-    Mistake(
-        "positions_in_bfloat16",
-        "huggingface/candle#3520",
-        partial(mistaken_encoding, count=lambda positions: positions.bfloat16()),
-        {
-            "en": "positions are counted in bfloat16: beyond 256 neighbours become the same",
-            "ru": "позиции считаются в bfloat16: после 256 соседние совпадают",
-        },
-        {
-            "en": "arange(length, dtype=torch.float64)",
-            "ru": "arange(length, dtype=torch.float64)",
-        },
-    ),
-    Mistake(
-        "positions_in_float16",
-        "NVIDIA/Megatron-LM#535",
-        partial(mistaken_encoding, count=lambda positions: positions.half()),
-        {
-            "en": "positions are counted in float16: beyond 2048 neighbours become the same",
-            "ru": "позиции считаются в float16: после 2048 соседние совпадают",
-        },
-        {
-            "en": "arange(length, dtype=torch.float64)",
-            "ru": "arange(length, dtype=torch.float64)",
-        },
-    ),
-    Mistake(
-        "angles_in_bfloat16",
-        "huggingface/candle#3520",
-        partial(mistaken_encoding, turn=lambda p, rate: (p.bfloat16() * rate.bfloat16()).double()),
-        {
-            "en": "angles are computed in bfloat16: two digits are left, and far rows collapse",
-            "ru": "углы считаются в bfloat16: остаются два знака, а дальние строки совпадают",
-        },
-        {
-            "en": "compute angles in float64, cast last",
-            "ru": "углы — в float64, приведение в конце",
-        },
-    ),
-    Mistake(
-        "angles_in_float16",
-        "vllm-project/vllm#54620",
-        partial(mistaken_encoding, turn=lambda p, rate: (p.half() * rate.half()).double()),
-        {
-            "en": "angles are computed in float16, and the error grows with the position",
-            "ru": "углы считаются в float16, и ошибка растёт с позицией",
-        },
-        {
-            "en": "compute angles in float64, cast last",
-            "ru": "углы — в float64, приведение в конце",
-        },
-    ),
-    Mistake(
-        "counts_from_one",
-        "facebookresearch/fairseq#1177",
-        partial(mistaken_encoding, count=lambda positions: positions + 1),
-        {"en": "positions count from 1", "ru": "позиции считаются с 1"},
-        {"en": "arange(length): from 0", "ru": "arange(length): с 0"},
-    ),
-    Mistake(
-        "first_row_zero",
-        "kaushalshetty/Positional-Encoding#1",
-        lambda: _encoding_first_row_zero,
-        {
-            "en": "row 0 is all zeros, as if position 0 were padding",
-            "ru": "строка 0 вся из нулей, как если бы позиция 0 была дополнением",
-        },
-        {"en": "position 0 is (0, 1, 0, 1, ...)", "ru": "позиция 0: (0, 1, 0, 1, ...)"},
-    ),
-    Mistake(
-        "positions_normalised",
-        "a mutation of right code",
-        partial(mistaken_encoding, count=lambda positions: positions / len(positions)),
-        {
-            "en": "positions are divided by the length: a row depends on how many rows follow",
-            "ru": "позиции делятся на длину: строка зависит от того, сколько строк после неё",
-        },
-        {"en": "whole positions 0, 1, 2, ...", "ru": "целые позиции 0, 1, 2, ..."},
-    ),
-    Mistake(
-        "angles_in_degrees",
-        "a mutation of right code",
-        partial(mistaken_encoding, count=lambda positions: torch.deg2rad(positions)),
-        {"en": "angles are taken for degrees", "ru": "углы приняты за градусы"},
-        {"en": "radians: sin(position * rate)", "ru": "радианы: sin(position * rate)"},
-    ),
-    Mistake(
-        "whole_turns",
-        "a mutation of right code",
-        partial(mistaken_encoding, count=lambda positions: 2 * math.pi * positions),
-        {
-            "en": "angles are multiplied by 2π: the first pair never moves",
-            "ru": "углы умножены на 2π: первая пара стоит на месте",
-        },
-        {"en": "sin(position * rate)", "ru": "sin(position * rate)"},
-    ),
-    Mistake(
-        "table_cut",
-        "NVIDIA/TensorRT-Model-Connect#1060",
-        lambda: _encoding_table_cut,
-        {
-            "en": "a stored table is cut to the length, and a longer call gets too few rows",
-            "ru": "хранимая таблица обрезается по длине, и длинному вызову строк не хватает",
-        },
-        {"en": "compute `length` rows in every call", "ru": "считайте `length` строк каждый раз"},
-    ),
-    Mistake(
-        "table_clamped",
-        "a mutation of right code",
-        lambda: _encoding_table_clamped,
-        {
-            "en": "beyond a stored table every position gets its last row",
-            "ru": "за пределами хранимой таблицы все позиции получают её последнюю строку",
-        },
-        {"en": "compute `length` rows in every call", "ru": "считайте `length` строк каждый раз"},
-    ),
-    Mistake(
-        "first_base_kept",
-        "a mutation of right code",
-        _encoding_first_base_kept,
-        {
-            "en": "the table is stored by d_model, and a later call with another base gets it",
-            "ru": "таблица хранится по d_model, и вызов с другим base получает её же",
-        },
-        {
-            "en": "store by (d_model, base), or not at all",
-            "ru": "храните по (d_model, base) или не храните вовсе",
-        },
-    ),
-    Mistake(
-        "encoding_shared",
-        "a mutation of right code",
-        _encoding_shared,
-        {
-            "en": "a stored table is handed out, and what its reader writes stays in it",
-            "ru": "наружу отдана хранимая таблица, и записанное в неё остаётся",
-        },
-        {"en": "return a copy: table.clone()", "ru": "верните копию: table.clone()"},
-    ),
+# fmt: off
+POSITION_MISTAKES = mistakes(
+    mistaken_encoding,
+    exponent_by_column=("jadore801120/attention-is-all-you-need-pytorch#32",
+        "the exponent counts columns, 2 · column / d_model, instead of pairs | "
+        "показатель считает столбцы, 2 · столбец / d_model, а не пары",
+        "base ** (2 * (column // 2) / d_model)",
+        {"rate": lambda i, d, base: (base ** -(4 * i / d), base ** -((4 * i + 2) / d))}),
+    cosine_exponent_shifted=("luhengshiwo/LLMForEverybody#106",
+        "the cosine has its own exponent (2i + 1) / d_model, so pairs do not turn as one | "
+        "у косинуса свой показатель (2i + 1) / d_model, и пара не вращается как целое",
+        "one angle for both: sin(p * rate), cos(p * rate) | "
+        "угол на пару один: sin(p * rate), cos(p * rate)",
+        {"rate": lambda i, d, base: (base ** -(2 * i / d), base ** -((2 * i + 1) / d))}),
+    cosine_of_next_pair=("YutaroOgawa/pytorch_advanced#79",
+        "the cosine takes the exponent of the next pair, 2(i + 1) / d_model | "
+        "косинус берёт показатель следующей пары, 2(i + 1) / d_model",
+        "2 * i / d_model for both | 2 * i / d_model для обоих",
+        {"rate": lambda i, d, base: (base ** -(2 * i / d), base ** -(2 * (i + 1) / d))}),
+    exponent_doubled=("",
+        "the factor 2 is applied to an index that already goes in steps of 2 | "
+        "множитель 2 применён к индексу, который и так идёт с шагом 2",
+        "arange(0, d_model, 2) / d_model, without another 2 | "
+        "arange(0, d_model, 2) / d_model, без ещё одной двойки",
+        {"rate": lambda i, d, base: base ** -(4 * i / d)}),
+    exponent_halved=("",
+        "the exponent is i / d_model: the slow half of the rates is never reached | "
+        "показатель i / d_model: до медленной половины частот дело не доходит",
+        "2 * i / d_model", {"rate": lambda i, d, base: base ** -(i / d)}),
+    exponent_to_the_end=("hojonathanho/diffusion#15",
+        "the exponent is i / (d_model/2 - 1), as in tensor2tensor, not as in the paper | "
+        "показатель i / (d_model/2 - 1), как в tensor2tensor, а не как в статье",
+        "i / (d_model / 2)", {"rate": lambda i, d, base: base ** -(i / max(d / 2 - 1, 1))}),
+    exponent_over_d_minus_one=("",
+        "the exponent is divided by d_model - 1 | показатель делится на d_model - 1",
+        "2 * i / d_model", {"rate": lambda i, d, base: base ** -(2 * i / (d - 1))}),
+    exponent_floored=("Kyubyong/transformer#81",
+        "whole-number division makes every exponent 0: all pairs turn alike | "
+        "деление нацело обнуляет все показатели: все пары вращаются одинаково",
+        "2 * i / d_model, not // | 2 * i / d_model, а не //",
+        {"rate": lambda i, d, base: base ** -(2 * i // d)}),
+    log_step_floored=("zju3dv/LoFTR#41",
+        "the step of the logarithm, -log(base) / d_model, is rounded down by // | "
+        "шаг логарифма, -log(base) / d_model, округлён вниз операцией //",
+        "exp(arange(0, d_model, 2) * (-log(base) / d_model))",
+        {"rate": lambda i, d, base: torch.exp(2 * i * (-math.log(base) / d // 1))}),
+    log_of_another_base=("",
+        "exp takes a decimal logarithm: base ** x is exp(x * ln(base)) | "
+        "в exp стоит десятичный логарифм, а base ** x — это exp(x * ln(base))",
+        "math.log(base)", {"rate": lambda i, d, base: torch.exp(-math.log10(base) * 2 * i / d)}),
+    rate_inverted=("hkproj/pytorch-transformer#2",
+        "positions are multiplied by base ** (2i/d_model): later pairs turn wildly | "
+        "позиции умножаются на base ** (2i/d_model): дальние пары вертятся как попало",
+        "position / base ** (2 * i / d_model)", {"rate": lambda i, d, base: base ** (2 * i / d)}),
+    power_upside_down=("ivanvovk/WaveGrad#12",
+        "the index is raised to the power 1/base, not 1/base to the power of the index | "
+        "индекс возводится в степень 1/base, а не 1/base в степень индекса",
+        "(1 / base) ** (2 * i / d_model)", {"rate": lambda i, d, base: (2 * i / d) ** (1 / base)}),
+    no_power_at_all=("",
+        "base is multiplied by the exponent instead of raised to it: 0 divides pair 0 | "
+        "base умножается на показатель, а не возводится в него: пара 0 делится на 0",
+        "base ** (2 * i / d_model)", {"rate": lambda i, d, base: 1 / (base * 2 * i / d)}),
+    default_base_1000=("maxjcohen/transformer#62",
+        "the default base is 1000 | base по умолчанию равен 1000",
+        "base=10_000.0", {"default": 1000.0}),
+    base_ignored=("",
+        "base is ignored: always 10000 | base не учтён: всегда 10000",
+        "base ** (2 * i / d_model), not a number written out | "
+        "base ** (2 * i / d_model), а не число в коде", {"scale": lambda base: 10_000.0}),
+    base_always_1000=("maxjcohen/transformer#62",
+        "base is ignored: always 1000 | base не учтён: всегда 1000",
+        "base ** (2 * i / d_model)", {"scale": lambda base: 1000.0}),
+    rates_in_half=("vllm-project/vllm#54620",
+        "the rates are rounded to float16, and the error grows with the position | "
+        "частоты округлены до float16, и ошибка растёт с позицией",
+        "compute angles in float64, cast last | углы — в float64, приведение в конце",
+        {"rate": lambda i, d, base: (base ** -(2 * i / d)).half()}),
+    cosine_first=("flashinfer-ai/flashinfer#3819",
+        "sine and cosine are swapped: cosine stands in the even columns | "
+        "синус и косинус переставлены: в чётных столбцах стоит косинус",
+        "table[:, 0::2] = sin, table[:, 1::2] = cos",
+        {"weave": lambda s, c: torch.stack((c, s), -1).flatten(1)}),
+    sines_then_cosines=("tensorflow/tensor2tensor#1423",
+        "all sines, then all cosines: the columns are not interleaved | "
+        "сначала все синусы, потом все косинусы: столбцы не чередуются",
+        "stack((sin, cos), dim=-1).flatten(1)", {"weave": lambda s, c: torch.cat((s, c), -1)}),
+    cosines_then_sines=("huggingface/diffusers#1369",
+        "all cosines, then all sines, as in diffusion models | "
+        "сначала все косинусы, потом все синусы, как в диффузионных моделях",
+        "stack((sin, cos), dim=-1).flatten(1)", {"weave": lambda s, c: torch.cat((c, s), -1)}),
+    sines_only=("",
+        "the odd columns hold sines too | в нечётных столбцах тоже синусы",
+        "table[:, 1::2] = cos", {"weave": lambda s, c: torch.stack((s, s), -1).flatten(1)}),
+    table_in_half=("",
+        "the table comes in sixteen bits: two or three digits are left | "
+        "таблица в 16 битах: от чисел остаются два-три знака",
+        "float32 or float64 | float32 или float64",
+        {"weave": lambda s, c: torch.stack((s, c), -1).flatten(1).half()}),
+    positions_in_bfloat16=("huggingface/candle#3520",
+        "positions are counted in bfloat16: beyond 256 neighbours become the same | "
+        "позиции считаются в bfloat16: после 256 соседние совпадают",
+        "arange(length, dtype=torch.float64)", {"count": lambda positions: positions.bfloat16()}),
+    positions_in_float16=("NVIDIA/Megatron-LM#535",
+        "positions are counted in float16: beyond 2048 neighbours become the same | "
+        "позиции считаются в float16: после 2048 соседние совпадают",
+        "arange(length, dtype=torch.float64)", {"count": lambda positions: positions.half()}),
+    angles_in_bfloat16=("huggingface/candle#3520",
+        "angles are computed in bfloat16: two digits are left, and far rows collapse | "
+        "углы считаются в bfloat16: остаются два знака, а дальние строки совпадают",
+        "compute angles in float64, cast last | углы — в float64, приведение в конце",
+        {"turn": lambda p, rate: (p.bfloat16() * rate.bfloat16()).double()}),
+    angles_in_float16=("vllm-project/vllm#54620",
+        "angles are computed in float16, and the error grows with the position | "
+        "углы считаются в float16, и ошибка растёт с позицией",
+        "compute angles in float64, cast last | углы — в float64, приведение в конце",
+        {"turn": lambda p, rate: (p.half() * rate.half()).double()}),
+    counts_from_one=("facebookresearch/fairseq#1177",
+        "positions count from 1 | позиции считаются с 1",
+        "arange(length): from 0 | arange(length): с 0", {"count": lambda positions: positions + 1}),
+    first_row_zero=("kaushalshetty/Positional-Encoding#1",
+        "row 0 is all zeros, as if position 0 were padding | "
+        "строка 0 вся из нулей, как если бы позиция 0 была дополнением",
+        "position 0 is (0, 1, 0, 1, ...) | позиция 0: (0, 1, 0, 1, ...)",
+        lambda: _first_row_zero),
+    positions_normalised=("",
+        "positions are divided by the length: a row depends on how many rows follow | "
+        "позиции делятся на длину: строка зависит от того, сколько строк после неё",
+        "whole positions 0, 1, 2, ... | целые позиции 0, 1, 2, ...",
+        {"count": lambda positions: positions / len(positions)}),
+    angles_in_degrees=("",
+        "angles are taken for degrees | углы приняты за градусы",
+        "radians: sin(position * rate) | радианы: sin(position * rate)",
+        {"count": lambda positions: torch.deg2rad(positions)}),
+    whole_turns=("",
+        "angles are multiplied by 2π: the first pair never moves | "
+        "углы умножены на 2π: первая пара стоит на месте",
+        "sin(position * rate)", {"count": lambda positions: 2 * math.pi * positions}),
+    table_cut=("NVIDIA/TensorRT-Model-Connect#1060",
+        "a stored table is cut to the length, and a longer call gets too few rows | "
+        "хранимая таблица обрезается по длине, и длинному вызову строк не хватает",
+        "compute `length` rows in every call | считайте `length` строк каждый раз",
+        lambda: _table_cut),
+    table_clamped=("",
+        "beyond a stored table every position gets its last row | "
+        "за пределами хранимой таблицы все позиции получают её последнюю строку",
+        "compute `length` rows in every call | считайте `length` строк каждый раз",
+        lambda: _table_clamped),
+    first_base_kept=("",
+        "the table is stored by d_model, and a later call with another base gets it | "
+        "таблица хранится по d_model, и вызов с другим base получает её же",
+        "store by (d_model, base), or not at all | храните по (d_model, base) или не храните вовсе",
+        _first_base_kept),
+    encoding_shared=("",
+        "a stored table is handed out, and what its reader writes stays in it | "
+        "наружу отдана хранимая таблица, и записанное в неё остаётся",
+        "return a copy: table.clone() | верните копию: table.clone()",
+        lambda: lru_cache(mistaken_encoding())),
 )
+# fmt: on

@@ -1,79 +1,268 @@
 """The contract of sinusoidal positions: every pair of columns turns at its own rate."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from course_lib.contracts.engine.candidate import (
-    ContractSubject,
-    hold_clause,
-    is_stub,
-    quiet_globals,
-)
-from course_lib.contracts.position._position_case import (
-    PositionCase,
-    explain_positions,
-    position_tolerance,
-)
-from course_lib.contracts.position._position_judge import (
-    closest_positions,
-    judge_position_anchors,
-    judge_position_distance,
-    judge_position_form,
-    judge_position_pairs,
-    judge_position_prefix,
-    judge_position_state,
-    judge_position_table,
-    judge_position_zero,
-    judge_positions_distinct,
-)
-from course_lib.report import ClauseResult, ContractReport
+import torch
+from torch import Tensor
 
-_POSITION_MEANINGS = {
-    "result_form": {
-        "en": "a finite tensor [length, d_model], float32 or float64",
-        "ru": "конечный тензор [length, d_model], float32 или float64",
-    },
-    "first_position": {
-        "en": "position 0 is (0, 1, 0, 1, …): sine, cosine, sine, …",
-        "ru": "позиция 0 — это (0, 1, 0, 1, …): синус, косинус, …",
-    },
-    "length_free": {
-        "en": "a row does not depend on how many rows follow it",
-        "ru": "строка не зависит от того, сколько строк после неё",
-    },
-    "one_angle": {
-        "en": "a pair of columns is sine and cosine of one angle",
-        "ru": "пара столбцов — синус и косинус одного угла",
-    },
-    "known_rows": {
-        "en": "positions 1 to 3 are those worked out by hand",
-        "ru": "позиции 1–3 совпадают с посчитанными вручную",
-    },
-    "shift_is_rotation": {
-        "en": "how alike two rows are depends only on their distance",
-        "ru": "сходство двух строк зависит лишь от расстояния между ними",
-    },
-    "every_column": {
-        "en": "pair i turns by p / base^(2i/d_model), any d_model",
-        "ru": "пара i повёрнута на p / base^(2i/d_model), любой d_model",
-    },
-    "base": {
-        "en": "base is what the caller says, 10000 if nothing is said",
-        "ru": "base такой, как задан, а если не задан, то 10000",
-    },
-    "distinct": {
-        "en": "700 positions, 700 different rows",
-        "ru": "700 позиций — 700 разных строк",
-    },
-    "far_positions": {
-        "en": "right far out: beyond any table, to float32 accuracy",
-        "ru": "верно и вдали, за любой таблицей, с точностью float32",
-    },
-    "independent_results": {
-        "en": "the same call, the same table, whatever came between",
-        "ru": "тот же вызов — та же таблица, что бы ни было между ними",
-    },
-}
+from course_lib.contracts.engine.call import Call
+from course_lib.contracts.engine.candidate import Breach, finite_wanted
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.judge import formed
+from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.contracts.position.mistakes import POSITION_MISTAKES, mistaken_encoding
+from course_lib.contracts.position.tables import BY_HAND, angles, make, probes, tolerance, truth
+from course_lib.report import ContractReport, Mismatch
+
+_NOT_TENSOR = (
+    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
+)
+_DTYPE = (
+    "the table is {came}: too coarse for angles; wanted float32 or float64 | "
+    "таблица имеет тип {came}: для углов он слишком груб; нужен float32 или float64"
+)
+_SHAPE = (
+    "the table has shape {came}, the call asks for {wanted} | "
+    "у таблицы форма {came}, а вызов требует {wanted}"
+)
+_NOT_FINITE = (
+    "{count} of {size} numbers are NaN or infinite | NaN или бесконечности: {count} из {size} чисел"
+)
+_ZERO = (
+    "at position 0 every angle is 0: sin 0 = 0 and cos 0 = 1, in turn | "
+    "на позиции 0 все углы равны 0: sin 0 = 0 и cos 0 = 1, попеременно"
+)
+_ANGLE = (
+    "position {p}, columns {even} and {odd}: the angle must be {angle:.6g}; wrong in all: {count} "
+    "of {size} numbers | позиция {p}, столбцы {even} и {odd}: угол должен быть {angle:.6g}; всего "
+    "неверны {count} из {size} чисел"
+)
+_PAIR = (
+    "in columns {even} and {odd} the squares sum to {came:.6g}, not to 1 | "
+    "в столбцах {even} и {odd} сумма квадратов {came:.6g}, а не 1"
+)
+_PREFIX = (
+    "the same position in a table of {longer} rows is another row | "
+    "та же позиция в таблице из {longer} строк — другая строка"
+)
+_DISTANCE = (
+    "rows {p} and {q} give another product than rows 0 and {gap}, as far apart | "
+    "произведение строк {p} и {q} не то, что у строк 0 и {gap} на том же расстоянии"
+)
+_SAME_ROWS = (
+    "rows {p} and {q} are {came:.2g} apart, where {wanted:.2g} is right | "
+    "между строками {p} и {q} расстояние {came:.2g}, а верно {wanted:.2g}"
+)
+_SHARED = (
+    "the caller wrote into an earlier result, and it came back: copy the stored table | "
+    "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы"
+)
+_REMEMBERED = (
+    "after calls with other arguments the same call gives another table | "
+    "после вызовов с другими аргументами тот же вызов даёт другую таблицу"
+)
+
+
+def _read(table: Any, call: Call) -> Tensor:
+    wanted = [call.length, call.d_model]
+    if not isinstance(table, Tensor):
+        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(table).__name__)
+    if table.dtype not in (torch.float32, torch.float64):
+        raise malformed("dtype", _DTYPE, "torch.float32, float64", came=table.dtype)
+    if list(table.shape) != wanted:
+        raise malformed("shape", _SHAPE, str(wanted), came=list(table.shape), wanted=wanted)
+    broken = ~table.isfinite()
+    if broken.any():
+        place = tuple(broken.nonzero()[0].tolist())
+        got, told = table[place].item(), finite_wanted()
+        facts = say(_NOT_FINITE, count=int(broken.sum()), size=table.numel())
+        shown = (Mismatch("table", place, got, told),)
+        raise Breach(
+            "not finite", str(got), told, mismatches=shown, facts=facts, clause="result_form"
+        )
+    return table.detach()
+
+
+def _compare(
+    got: Tensor, want: Tensor, slack: Tensor | float, kind: str, fact: str, name: str = "table"
+) -> float:
+    """The largest error; a breach where one is over its own slack, which grows with the angle."""
+    slack = torch.as_tensor(slack, dtype=torch.float64).expand(want.shape)
+    error = (got.double() - want).abs()
+    wrong = ~(error <= slack)
+    if not wrong.any():
+        return error.max().item()
+    places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
+    shown = tuple(Mismatch(name, p, got.double()[p].item(), want[p].item()) for p in places)
+    most, allowed = error[wrong].max().item(), slack[places[0]].item()
+    raise Breach(kind, most, allowed, mismatches=shown, facts=fact)
+
+
+def _zero(subject: Subject, call: Call, allowed: float) -> float:
+    """Row 0: all sines 0, all cosines 1."""
+    want = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(1, call.d_model // 2)
+    return _compare(subject.value(call)[:1], want, allowed, "first row", say(_ZERO))
+
+
+def _prefix(subject: Subject, call: Call, allowed: float) -> float:
+    """A longer table begins with the shorter one."""
+    longer = call.length + 3
+    short, long = subject.value(call), subject.value(call.but(length=longer))
+    fact = say(_PREFIX, longer=longer)
+    return _compare(short, long[: call.length].double(), allowed, "prefix", fact)
+
+
+def _pairs(subject: Subject, call: Call, allowed: float) -> float:
+    """sin² + cos² = 1 in each pair."""
+    sums = subject.value(call).double().square().unflatten(1, (-1, 2)).sum(-1)
+    wrong, fact = ((sums - 1).abs() > allowed).nonzero(), ""
+    if len(wrong):
+        row, pair = wrong[0].tolist()
+        fact = say(_PAIR, even=2 * pair, odd=2 * pair + 1, came=sums[row, pair].item())
+    want = torch.ones_like(sums)
+    return _compare(sums, want, allowed, "pairs", fact, "sin² + cos² (pair)")
+
+
+def _distance(subject: Subject, call: Call, allowed: float) -> float:
+    """The product of two rows is the same wherever the two stand, if as far apart."""
+    table, slack = subject.value(call).double(), 1e-5 * call.d_model
+    products, places = table @ table.T, torch.arange(call.length)
+    want = products[0][(places.unsqueeze(1) - places).abs()]
+    wrong, fact = ((products - want).abs() > slack).nonzero(), ""
+    if len(wrong):
+        p, q = wrong[0].tolist()
+        fact = say(_DISTANCE, p=p, q=q, gap=abs(p - q))
+    return _compare(products, want, slack, "distance", fact, "row · row")
+
+
+def _anchors(subject: Subject, call: Call, allowed: float) -> float:
+    """The first rows of d_model = 4 are those worked out by hand."""
+    if call.d_model != 4 or call.base is not None:
+        return 0.0
+    want = torch.tensor(BY_HAND[: call.length], dtype=torch.float64)
+    if not (want - subject.wanted(call)).abs().max() <= 1e-9:
+        raise RuntimeError("the references for positions disagree with the rows done by hand")
+    return _within_rounding(subject.value(call), call, want)
+
+
+def _table(subject: Subject, call: Call, allowed: float) -> float:
+    """The whole table, each number within what rounding to float32 explains."""
+    return _within_rounding(subject.value(call), call, subject.wanted(call))
+
+
+def _within_rounding(table: Tensor, call: Call, want: Tensor) -> float:
+    slack, fact = tolerance(call), ""
+    wrong = ~((table.double() - want).abs() <= slack)
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        even, angle = column - column % 2, angles(call)[row, column // 2].item()
+        count, size = int(wrong.sum()), wrong.numel()
+        fact = say(_ANGLE, p=row, even=even, odd=even + 1, angle=angle, count=count, size=size)
+    return _compare(table, want, slack, "wrong", fact)
+
+
+def _closest(table: Tensor) -> float:
+    """How far apart the two most similar rows are."""
+    return torch.pdist(table.detach().double()).min().item()
+
+
+def _distinct(subject: Subject, call: Call, allowed: float) -> float:
+    """No two rows may be closer than half of what is right."""
+    table = subject.value(call).double()
+    if call.length < 2:
+        return 0.0
+    wanted = _closest(subject.wanted(call))
+    if _closest(table) >= wanted / 2:
+        return 0.0
+    apart = torch.cdist(table, table, compute_mode="donot_use_mm_for_euclid_dist")
+    apart.fill_diagonal_(torch.inf)
+    p, q = divmod(int(apart.argmin()), call.length)
+    came = apart[p, q].item()
+    fact = say(_SAME_ROWS, p=p, q=q, came=came, wanted=wanted)
+    raise Breach("same rows", f"{came:.2g}", f"≥ {wanted / 2:.2g}", facts=fact)
+
+
+def _independent(subject: Subject, call: Call, allowed: float) -> float:
+    """Other calls in between, and a caller who writes into the result, change nothing."""
+    first = subject.value(call)
+    kept, fact = first.clone().double(), say(_REMEMBERED)
+    subject.value(call.but(length=call.length + 2))
+    subject.value(call.but(base=7.0))
+    subject.value(call.but(d_model=call.d_model + 2).but(base=None))
+    _compare(first, kept, 0.0, "overwritten", fact)
+    _compare(subject.value(call), kept, 0.0, "remembered", fact)
+    try:
+        first.zero_()
+    except RuntimeError:
+        return 0.0  # an expanded view cannot be written into
+    return _compare(subject.value(call), kept, 0.0, "shared", say(_SHARED))
+
+
+def _widest(calls: list[Call]) -> float:
+    """What the report shows as allowed: the widest of the tolerances of the calls."""
+    return max(tolerance(call).max().item() for call in calls)
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    forms = [make(*size) for size in ((3, 4), (1, 2), (2, 6), (5, 2), (1, 8), (7, 10))]
+    small = [make(*size) for size in ((5, 4), (4, 2), (6, 6), (3, 10))]
+    sizes = ((4, 4), (9, 2), (2, 64), (70, 6), (64, 10), (200, 8), (17, 512), (50, 30))
+    columns = [make(*size) for size in sizes]
+    bases = [make(*n, b) for n in ((5, 4), (40, 12)) for b in (100.0, 2.0, 10_000.0, 1e6, 37.5)]
+    bases += [make(5, 4), make(40, 12)]
+    far, hand = [make(1300, 6), make(5300, 10), make(33_000, 4)], [make(4, 4)]
+    # fmt: off
+    return [
+        Clause("result_form", "a finite tensor [length, d_model], float32 or float64 | "
+               "конечный тензор [length, d_model], float32 или float64", formed, forms),
+        Clause("first_position", "position 0 is (0, 1, 0, 1, …): sine, cosine, sine, … | "
+               "позиция 0 — это (0, 1, 0, 1, …): синус, косинус, …", _zero, forms, 1e-6),
+        Clause("length_free", "a row does not depend on how many rows follow it | "
+               "строка не зависит от того, сколько строк после неё", _prefix, small, 2e-6),
+        Clause("one_angle", "a pair of columns is sine and cosine of one angle | "
+               "пара столбцов — синус и косинус одного угла", _pairs, small, 1e-5),
+        Clause("shift_is_rotation", "how alike two rows are depends only on their distance | "
+               "сходство двух строк зависит лишь от расстояния между ними",
+               _distance, small, 1e-5 * max(call.d_model for call in small)),
+        Clause("known_rows", "positions 1 to 3 are those worked out by hand | "
+               "позиции 1–3 совпадают с посчитанными вручную", _anchors, hand, _widest(hand)),
+        Clause("every_column", "pair i turns by p / base^(2i/d_model), any d_model | "
+               "пара i повёрнута на p / base^(2i/d_model), любой d_model",
+               _table, columns, _widest(columns)),
+        Clause("base", "base is what the caller says, 10000 if nothing is said | "
+               "base такой, как задан, а если не задан, то 10000", _table, bases, _widest(bases)),
+        Clause("distinct", "700 positions, 700 different rows | 700 позиций — 700 разных строк",
+               _distinct, [make(700, 8)]),
+        Clause("far_positions", "right far out: beyond any table, to float32 accuracy | "
+               "верно и вдали, за любой таблицей, с точностью float32", _table, far, _widest(far)),
+        Clause("independent_results", "the same call, the same table, whatever came between | "
+               "тот же вызов — та же таблица, что бы ни было между ними",
+               _independent, [make(5, 4), make(6, 6, 50.0)]),
+    ]
+    # fmt: on
+
+
+def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
+    return {
+        "table_max_error": measured["every_column"],
+        "base_max_error": measured["base"],
+        "far_max_error": measured["far_positions"],
+        "smallest_distance": _closest(subject.candidate(700, 8)),
+    }
+
+
+_TERMS = Terms("sinusoidal_encoding", (truth,), _read)
+POSITION = Contract(
+    "position",
+    _TERMS,
+    _clauses,
+    by_catalogue(POSITION_MISTAKES, probes, mistaken_encoding()),
+    _figures,
+)
 
 
 def check_position_contract(sinusoidal_encoding: Callable[..., Any]) -> ContractReport:
@@ -86,60 +275,4 @@ def check_position_contract(sinusoidal_encoding: Callable[..., Any]) -> Contract
 
     Raises:  ContractViolation when a clause is broken: with a small call and what was measured
     """
-    if not callable(sinusoidal_encoding):
-        came = type(sinusoidal_encoding).__name__
-        raise TypeError(f"sinusoidal_encoding must be a function, got {came}")
-    subject = ContractSubject(
-        "check_position_contract", sinusoidal_encoding, _POSITION_MEANINGS, explain_positions
-    )
-    with quiet_globals():
-        if is_stub(sinusoidal_encoding, 2, 4):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_position_clauses(subject))
-        closest = closest_positions(sinusoidal_encoding(700, 8))
-    errors = {clause.name: clause.measured for clause in clauses}
-    figures = {
-        "table_max_error": errors["every_column"],
-        "base_max_error": errors["base"],
-        "far_max_error": errors["far_positions"],
-        "smallest_distance": closest,
-    }
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _position_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    """Run the clauses one by one, the ones that tell most about a mistake first."""
-    forms = [PositionCase(*size) for size in ((3, 4), (1, 2), (2, 6), (5, 2), (1, 8), (7, 10))]
-    small = [PositionCase(*size) for size in ((5, 4), (4, 2), (6, 6), (3, 10))]
-    sizes = ((4, 4), (9, 2), (2, 64), (70, 6), (64, 10), (200, 8), (17, 512), (50, 30))
-    columns = [PositionCase(*size) for size in sizes]
-    bases = [
-        PositionCase(length, d_model, base)
-        for length, d_model in ((5, 4), (40, 12))
-        for base in (100.0, 2.0, 10_000.0, 1e6, 37.5)
-    ]
-    bases += [PositionCase(5, 4), PositionCase(40, 12)]
-    far = [PositionCase(*size) for size in ((1300, 6), (5300, 10), (33_000, 4))]
-    yield _held(subject, "result_form", judge_position_form, forms)
-    yield _held(subject, "first_position", judge_position_zero, forms)
-    yield _held(subject, "length_free", judge_position_prefix, small)
-    yield _held(subject, "one_angle", judge_position_pairs, small)
-    yield _held(subject, "shift_is_rotation", judge_position_distance, small)
-    yield _held(subject, "known_rows", judge_position_anchors, [PositionCase(4, 4)])
-    yield _held(subject, "every_column", judge_position_table, columns)
-    yield _held(subject, "base", judge_position_table, bases)
-    yield hold_clause(subject, "distinct", None, judge_positions_distinct, [PositionCase(700, 8)])
-    yield _held(subject, "far_positions", judge_position_table, far)
-    states = [PositionCase(5, 4), PositionCase(6, 6, 50.0)]
-    yield hold_clause(subject, "independent_results", None, judge_position_state, states)
-
-
-def _held(
-    subject: ContractSubject, name: str, judge: Callable[..., float], cases: list[PositionCase]
-) -> ClauseResult:
-    """Hold a clause on errors; the report shows the widest of the tolerances of its cases."""
-    fixed = {"first_position": 1e-6, "length_free": 2e-6, "one_angle": 1e-5}
-    widest = max(position_tolerance(case).max().item() for case in cases)
-    products = 1e-5 * max(case.d_model for case in cases)
-    allowed = {**fixed, "result_form": None, "shift_is_rotation": products}.get(name, widest)
-    return hold_clause(subject, name, allowed, judge, cases)
+    return POSITION.check(sinusoidal_encoding)

@@ -39,38 +39,38 @@ class HeadsCall(NamedTuple):
         return i.unsqueeze(-1), i
 
 
-def heads_projected(call: HeadsCall) -> tuple[Tensor, Tensor, Tensor]:
+def projected(call: HeadsCall) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values, each [B, T, d_model]."""
     return call.x @ call.w_q, call.x @ call.w_k, call.x @ call.w_v
 
 
-def heads_cut(x: Tensor, n_heads: int) -> Tensor:
+def cut_heads(x: Tensor, n_heads: int) -> Tensor:
     """[B, T, d_model] -> [B, H, T, d_head]."""
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
-def heads_joined(x: Tensor) -> Tensor:
+def join_heads(x: Tensor) -> Tensor:
     """[B, H, T, d_head] -> [B, T, d_model]."""
     return x.transpose(1, 2).flatten(-2)
 
 
-def heads_past(call: HeadsCall) -> Tensor:
+def past_keys(call: HeadsCall) -> Tensor:
     """Where a key does not lie in the query's future, or nothing is causal."""
     i, j = call.positions
     return (j <= i) | (not call.causal)
 
 
-def heads_real(call: HeadsCall) -> Tensor:
+def real_keys(call: HeadsCall) -> Tensor:
     """Which keys are real tokens, [B, 1, 1, T]."""
     return call.valid[:, None, None, :]
 
 
-def heads_real_pairs(call: HeadsCall) -> Tensor:
+def real_pairs(call: HeadsCall) -> Tensor:
     """The same with queries of padding reading nothing, [B, 1, T, T]; as right as the other."""
     return call.valid[:, None, None, :] & call.valid[:, None, :, None]
 
 
-def heads_softmax(scores: Tensor, keep: Tensor) -> Tensor:
+def masked_softmax(scores: Tensor, keep: Tensor) -> Tensor:
     """Softmax over the keys that are kept; rows that keep none give zeros."""
     empty = ~keep.any(-1, keepdim=True)
     return scores.masked_fill(~(keep | empty), -math.inf).softmax(-1).masked_fill(empty, 0.0)
@@ -79,15 +79,15 @@ def heads_softmax(scores: Tensor, keep: Tensor) -> Tensor:
 def mistaken_heads(
     *,
     begin: Callable[[HeadsCall], HeadsCall] = lambda call: call,
-    project: Callable[[HeadsCall], tuple[Tensor, Tensor, Tensor]] = heads_projected,
-    cut: Callable[[Tensor, int], Tensor] = heads_cut,
+    project: Callable[[HeadsCall], tuple[Tensor, Tensor, Tensor]] = projected,
+    cut: Callable[[Tensor, int], Tensor] = cut_heads,
     share: Callable[[Tensor, Tensor, Tensor], tuple] = lambda q, k, v: (q, k, v),
     scale: Callable[[HeadsCall], float] = lambda call: call.d_head**-0.5,
-    past: Callable[[HeadsCall], Tensor] = heads_past,
-    real: Callable[[HeadsCall], Tensor] = heads_real,
-    weigh: Callable[[Tensor, Tensor], Tensor] = heads_softmax,
+    past: Callable[[HeadsCall], Tensor] = past_keys,
+    real: Callable[[HeadsCall], Tensor] = real_keys,
+    weigh: Callable[[Tensor, Tensor], Tensor] = masked_softmax,
     mix: Callable[[Tensor, Tensor], Tensor] = lambda weights, v: weights @ v,
-    join: Callable[[Tensor], Tensor] = heads_joined,
+    join: Callable[[Tensor], Tensor] = join_heads,
     out: Callable[[Tensor, HeadsCall], Tensor] = lambda merged, call: merged @ call.w_o,
 ) -> Callable[..., Tensor]:
     """Multi-head attention with other steps than the right ones; right when none is given."""
