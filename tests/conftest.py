@@ -1,5 +1,6 @@
 """What several test files share: every rendered notebook, executed once for all of them."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from course_build.run.jobs import ROOT, find_course
 from course_build.run.outcome import Outcome
 from course_build.run.reports import table
 from course_build.run.session import run_course
+from tests.touched import changed_files, is_out_of_reach
 
 # One thread, before torch is imported: sums then have one order, and busy cores stay usable.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -26,10 +28,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Of each module two runs stand for all four where nothing is delivered: code twins differ in their
+# strings alone, and both editions are there.
+SAMPLE = {("solved", "en"), ("learner", "ru")}
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--touched",
+        action="store_true",
+        help="leave out what the changes since the push can't reach",
+    )
+
+
 @pytest.fixture(scope="session")
 def executed(request):
-    """All notebooks of both editions, run as `make run` runs them: {(edition, language, name)}."""
-    run = run_course(find_course())
+    """The notebooks, run as `make run` runs them: {(edition, language, name)}.
+
+    All of both editions if a test of the delivery asks for them, else a sample.
+    """
+    asking = [item for item in request.session.items if "executed" in item.fixturenames]
+    whole = any(item.get_closest_marker("delivery") for item in asking)
+    jobs = find_course()
+    run = run_course([j for j in jobs if whole or (j.edition, j.language) in SAMPLE])
     if run.ended != "complete":
         raise KeyboardInterrupt
     outcomes = run.outcomes
@@ -57,15 +78,41 @@ def toy(tmp_path_factory):
 OUTCOMES = pytest.StashKey[list[Outcome]]()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """What shares costly work stays together when several processes share the tests (-n)."""
+@pytest.hookimpl(tryfirst=True)  # before marks are chosen and xdist reads the groups
+def pytest_collection_modifyitems(config, items):
+    """What shares costly work stays together (-n); what costs minutes is the delivery's."""
     for item in items:
-        contract = getattr(item, "callspec", None) and item.callspec.params.get("contract")
+        params = item.callspec.params if hasattr(item, "callspec") else {}
         costly = {"executed": "notebooks", "toy": "toy", "browser": item.path.stem}
         found = [costly[name] for name in costly if name in item.fixturenames]
-        if found or contract:
-            item.add_marker(pytest.mark.xdist_group((*found, contract)[0]))
+        if found or "contract" in params:
+            item.add_marker(pytest.mark.xdist_group((*found, params.get("contract"))[0]))
+        if needs_delivery(item, params) and not item.get_closest_marker("smoke"):
+            item.add_marker(pytest.mark.delivery)
+    changed = config.getoption("--touched") and changed_files()
+    if changed:
+        left = [item for item in items if is_untouched(item, changed)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+def needs_delivery(item, params):
+    """Whether a test needs a browser, the whole site, or more notebooks than the sample."""
+    if {"browser", "site", "lab"} & {*item.fixturenames}:
+        return True
+    run = params.get("edition", "learner"), params.get("language")
+    return "executed" in item.fixturenames and run not in SAMPLE
+
+
+def is_untouched(item, changed):
+    contract = getattr(item, "callspec", None) and item.callspec.params.get("contract")
+    return is_out_of_reach(item.module.__name__, contract, changed)
+
+
+def pytest_collection_finish():
+    """What collecting has made stays to the end: to look through it for garbage costs a third."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
