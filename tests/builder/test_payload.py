@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import zlib
@@ -201,6 +202,16 @@ def test_two_kernels_at_once_do_not_meet(kernel):
 def test_the_same_library_where_it_can_be_imported_is_used(kernel):
     out, err = kernel.run(WHERE, PYTHONPATH=str(kernel.repo.root))
     assert (out, err) == (f"{kernel.repo.root}/course_lib/work.py\n", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a word to it")
+def test_a_kernel_that_is_told_to_end_takes_its_folder_along_and_ends(kernel):
+    process = kernel.start(f"{WHERE}; import sys; sys.stdout.flush(); sys.stdin.read()")
+    assert process.stdout.readline().startswith(f"{kernel.temp}/course_lib-")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert kernel.left() == []
 
 
 OTHERS = {
