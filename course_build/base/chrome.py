@@ -25,8 +25,8 @@ CHROME: dict[str, dict[str, str]] = {
         "library_about": "# Each line at the bottom is one file of it, packed: the notebook runs"
         " alone and offline.\n# To read what a name stands for, put two question marks after it:"
         " read_reference??",
-        "library_changed": "this cell was changed: its digest should be {wanted}... and is"
-        " {came}...; take it anew",
+        "library_changed": "this cell was changed: its digest should begin with {wanted}, it begins"
+        " with {came}; take the cell anew",
         "library_other": "There is another course_lib, in {place}; this notebook uses its own.",
         "reference": "Reference numbers",
         "more": "and {count} more",
@@ -65,11 +65,11 @@ CHROME: dict[str, dict[str, str]] = {
         "machinery": "Служебный код",
         "imports": "Импорты",
         "library": "Библиотека курса: то, что служит этому модулю, но не изучается в нём",
-        "library_about": "# Каждая строка внизу — один её файл в сжатом виде: блокноту не нужны"
+        "library_about": "# Каждая строка внизу — один её файл в сжатом виде: блокноту не нужны"
         " ни соседи, ни сеть.\n# Чтобы увидеть код, поставьте после имени два вопросительных знака:"
         " read_reference??",
-        "library_changed": "ячейка изменена: её дайджест — {came}..., а должен быть {wanted}...;"
-        " возьмите её заново",
+        "library_changed": "ячейка изменена: её отпечаток должен начинаться с {wanted},"
+        " а начинается с {came}; возьмите ячейку заново",
         "library_other": "Есть и другая course_lib, в {place}; у этого блокнота своя.",
         "reference": "Эталонные числа",
         "more": "и ещё {count}",

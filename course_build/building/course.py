@@ -13,7 +13,9 @@ from course_build.base.findings import CourseError, Finding, in_reading_order, s
 from course_build.base.places import Files, is_page, notebook_path, prose_path, solved_path, stem_of
 from course_build.base.settings import Settings
 from course_build.library.clashes import check_clashes, own_imports
-from course_build.library.embed import Library, is_embed, plan_embedding
+from course_build.library.definitions import Library
+from course_build.library.embed import is_embed, plan_embedding
+from course_build.library.meetings import check_meetings
 from course_build.library.reading import read_library_module
 from course_build.notebook.compose import NotebookCell, Parts, compose, solve
 from course_build.notebook.exercises import check_exercises, leaks, solutions
@@ -239,6 +241,7 @@ def gather_parts(units: Sequence[Unit], library: Library, references: Mapping[st
     """Embed the library and the reference numbers, and gather the imports."""
     embedding = plan_embedding([u.first for u in units if is_embed(u.first)], library)
     findings = [*embedding.findings, *check_clashes(units, embedding)]
+    findings += [] if findings else check_meetings(units, embedding, library)
     loaded: dict[str, Reference] = {}
     for unit in units:
         if unit.first.role == "reference":

@@ -21,8 +21,10 @@ def use_course_lib(
     import importlib.util
     import os
     import shutil
+    import signal
     import sys
     import tempfile
+    import threading
     import zlib
     from pathlib import Path
 
@@ -51,8 +53,18 @@ def use_course_lib(
             raise ValueError(changed.format(wanted=sha256[:8], came=digest(contents)[:8]))
         folder = Path(tempfile.mkdtemp(prefix="course_lib-"))  # new, so no two kernels meet in it
         owner = os.getpid()
-        # A process that was forked from this one ends without taking the files along.
-        atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+
+        def remove(*signalled: object) -> None:
+            if os.getpid() == owner:  # what was forked from here ends without taking the files
+                shutil.rmtree(folder, ignore_errors=True)
+            if signalled:  # and now what SIGTERM does anyway
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        atexit.register(remove)
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, remove)
         for name, content in contents.items():
             path = folder / "course_lib" / name
             path.parent.mkdir(parents=True, exist_ok=True)

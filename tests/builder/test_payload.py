@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import zlib
@@ -203,6 +204,16 @@ def test_the_same_library_where_it_can_be_imported_is_used(kernel):
     assert (out, err) == (f"{kernel.repo.root}/course_lib/work.py\n", "")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a word to it")
+def test_a_kernel_that_is_told_to_end_takes_its_folder_along_and_ends(kernel):
+    process = kernel.start(f"{WHERE}; import sys; sys.stdout.flush(); sys.stdin.read()")
+    assert process.stdout.readline().startswith(f"{kernel.temp}/course_lib-")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert kernel.left() == []
+
+
 OTHERS = {
     "another text": ("work.py", WORK + "\n"),
     "another text of one language": ("work.py", WORK.replace("\n", "\r\n")),
@@ -249,8 +260,8 @@ def test_a_changed_library_is_refused_before_anything_is_written(kernel):
     for spoilt in changed(cell):
         assert spoilt != cell
         _, err = kernel.run(WHERE, cell=spoilt)
-        assert "ValueError: this cell was changed: its digest should be " in err
-        assert "take it anew" in err
+        assert "ValueError: this cell was changed: its digest should begin with " in err
+        assert "take the cell anew" in err
     assert kernel.left() == []
     assert not (kernel.temp.parent / "work.py").exists()
 
