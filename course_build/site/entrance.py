@@ -10,13 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from jinja2 import Template
+
 from course_build.base.chrome import say
 from course_build.base.settings import Settings
 from course_build.site.cards import draw_mark
-from course_build.site.meta import ENTRANCE, FIRST, MARK, Head
+from course_build.site.meta import ENTRANCE, FIRST, Head
 
 LOST = "404.html"
-STYLE = Path(__file__).resolve().parent / "entrance.css"
+HERE = Path(__file__).resolve().parent
+STYLE, TAGS = HERE / "entrance.css", HERE / "templates" / "head.html"
 PAGE = """<!doctype html>
 <html lang="{language}">
 <head>
@@ -107,6 +110,7 @@ def _lost(order: Sequence[str], settings: Settings) -> bytes:
 def _tags(settings: Settings) -> str:
     """What the entrance tells searchers and networks; it speaks to all, in the first language."""
     first = settings.languages[0]
+    address = settings.site and f"{settings.site}{ENTRANCE}"
     head = Head(
         name=FIRST,
         title=settings.title(first),
@@ -115,25 +119,14 @@ def _tags(settings: Settings) -> str:
         language=first,
         languages=settings.languages,
         site_title=settings.title(first),
-        site=settings.site,
+        address=address,
+        base=settings.site,
         up="",
         is_first=True,
     )
-    links = [
-        f'<link rel="alternate" hreflang="{code}" href="{html.escape(address)}">'
-        for code, address in head.alternates
-    ]
-    address = f"{settings.site}{ENTRANCE}"
-    if settings.site:
-        links.append(f'<link rel="canonical" href="{html.escape(address)}">')
-    tags = [
-        f'<meta {attribute}="{name}" content="'
-        f'{html.escape(address if name == "og:url" else content)}">'
-        for attribute, name, content in head.social
-    ]
-    about = f'<meta name="description" content="{html.escape(head.description)}">'
-    icon = f'<link rel="icon" type="image/svg+xml" href="{MARK}">'
-    return "\n".join([about, *links, *tags, icon])
+    tags = Template(TAGS.read_text(encoding="utf-8")).render(head=head).strip()
+    # of the other pages Sphinx tells it
+    return tags + (f'\n<link rel="canonical" href="{html.escape(address)}">' if address else "")
 
 
 def _page(language: str, title: str, tags: str, body: Sequence[str], script: str = "") -> bytes:

@@ -6,24 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from course_build.base.findings import CourseError
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.teaching.slides import __main__ as command
 from course_build.teaching.slides.deck import deck
-from course_build.teaching.slides.heights import (
-    CODE_LINE,
-    COMFORT,
-    SIZES,
-    Block,
-    height,
-    row_heights,
-)
 from course_build.teaching.slides.pages import Written
-from course_build.teaching.slides.pieces import pieces
 from tests.browser import opened_browser, opened_page
 
 from .conftest import LANGUAGES, ROOT, STEMS
 
+LEAST = 20  # pixels of the smallest letters, of a slide's 720
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" height="90pt" width="7" />'
 
 
@@ -55,9 +46,15 @@ def figure(alt="A line that rises from left to right."):
 
 
 def slides(*cells):
-    """The slides after a title as (title, kinds of its blocks, notes)."""
+    """The slides after a title as (title, kinds of what it shows, notes)."""
     _, *stacks = deck([prose("title", "# Title"), *cells])
-    return [[(s.title, [b.kind for b in s.blocks], s.notes) for s in stack] for stack in stacks]
+    return [[(slide.title, *contents(slide)) for slide in stack] for stack in stacks]
+
+
+def contents(slide):
+    """The kinds of what a slide shows, and its notes."""
+    shown = [block.kind for block in slide.blocks if block.kind != "note"]
+    return shown, [block.content for block in slide.blocks if block.kind == "note"]
 
 
 def test_a_section_is_a_stack_a_subsection_or_a_question_a_slide_of_it():
@@ -116,10 +113,10 @@ def test_a_quiz_shows_its_choices_and_leaves_the_answers_to_the_speaker():
     quiz = {"output_type": "display_data", "data": {"text/html": asked.format(choice)}}
     cells = [code("q", "#@title Q\nask(p)", quiz, tags=["hide-input"])]
     [[*_, slide]] = deck([prose("a", "## Ten questions\n\nChoose."), *cells])
-    assert [block.content for block in slide.blocks] == [
-        "<div><p>Why?</p><ol><li>so</li></ol></div>"
+    assert [(block.kind, block.content) for block in slide.blocks] == [
+        ("html", "<div><p>Why?</p><ol><li>so</li></ol></div>"),
+        ("note", asked.format(choice)),
     ]
-    assert slide.notes == [asked.format(choice)]
 
 
 def test_after_its_check_an_exercise_is_over():
@@ -134,96 +131,6 @@ def test_after_its_check_an_exercise_is_over():
     )
     assert [title for title, _, _ in shown] == ["One", "Two", "Exercise", "Two", "Two"]
     assert shown[2][2] == ["<details>Look.</details>"]
-
-
-def test_what_finds_no_room_goes_to_the_next_slide_code_with_its_output():
-    long = "\n".join("x = 1" for _ in range(12))
-    cells = [prose("a", "## One\n\nLook."), code("b", long, printed("1"))]
-    [stack] = slides(*cells, code("c", long, printed("2")))
-    assert [kinds for _, kinds, _ in stack] == [["prose", "code", "text"], ["code", "text"]]
-
-
-def test_the_letters_are_as_large_as_a_slide_lets_them_be():
-    short, long = "x = 1", "\n".join(["x = 1"] * 20)
-    [[few], [many]] = deck(
-        [prose("a", "# One"), code("b", short), prose("c", "## T"), code("d", long)]
-    )
-    assert few.letters == (SIZES[0], SIZES[0])
-    assert SIZES[-1] <= many.letters.code < SIZES[0]
-    [[wide]] = deck([prose("a", "# One\n\nLook."), code("b", f"x = '{'y' * 85}'")])
-    assert wide.letters == (20, SIZES[0])
-
-
-def test_what_is_too_high_for_a_slide_goes_on_on_the_next_and_what_cannot_is_named():
-    long = "\n".join(f"x = {n}" for n in range(60))
-    [stack] = deck([prose("a", "# One"), code("b", long)])
-    assert [
-        line for slide in stack for block in slide.blocks for line in block.lines
-    ] == long.split("\n")
-    assert all(slide.letters for slide in stack)
-    table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 20
-    [halves] = deck([prose("a", f"# One\n\n{table}")])
-    assert [slide.blocks[0].content.count("| 1 |") for slide in halves] == [10, 10]
-    assert all(slide.blocks[0].content.startswith("| a | b |") for slide in halves)
-    endless = code("c", "x = 1", printed("y" * 3000))
-    formula = prose("c", "Look.\n\n$$" + "x" * 200 + "$$")
-    title = prose("c", "# One" + " more" * 300)
-    for cells in ([prose("a", "# One"), endless], [prose("a", "# One"), formula], [title]):
-        with pytest.raises(CourseError, match=r'm\.ipynb: cell "c"(.|\n)*the slide "One'):
-            deck(cells, "m.ipynb")
-
-
-@pytest.mark.parametrize(
-    ("table", "alike"),
-    [
-        ("| | a |\n|---|---|\n| x | 1 |", "| o | a |\n|---|---|\n| x | 1 |"),
-        ("| a | b |\n|---|---|\n| x | |", "| a | b |\n|---|---|\n| x | 1 |"),
-        ("| a |\n|---|\n| x |\n\n| a | b |\n|---|---|\n| x | 1 |", "| a |\n" + "| x |\n" * 3),
-    ],
-)
-def test_a_table_may_have_empty_cells_and_another_below_it(table, alike):
-    found, wanted = (height(Block("prose", words, "a"), SIZES[0]) for words in (table, alike))
-    assert found == wanted
-
-
-def test_a_cell_of_an_output_may_span_columns_and_a_row_may_be_empty():
-    told = "<table><tr><th colspan=2>a</th></tr><tr><td>1</td><td>2</td></tr><tr></tr></table>"
-    wide, plain, empty = row_heights(Block("html", told, "a"), SIZES[0])
-    assert wide == plain > empty > 0
-    assert row_heights(Block("html", "<tr></tr>", "a"), SIZES[0]) == [0]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["a = 1"] * 10 + [""] + ["b = 1"] * 8,
-        ["f(", *["    1,"] * 8, ")"] + ["y = 1"] * 8,
-        ["for x in y:"] + ["    a = x"] * 9 + ["b = 1"] * 8,
-    ],
-)
-def test_code_is_cut_at_a_blank_line_or_where_a_statement_ends(lines):
-    block, room = (
-        Block("code", "\n".join(["", *lines]), "a", first=1),
-        12.5 * CODE_LINE * COMFORT + 18,
-    )
-    assert [(piece.first, piece.last) for piece in pieces(block, room)] == [
-        (1, 11),
-        (len(lines) - 7, len(lines) + 1),
-    ]
-
-
-def test_a_table_is_cut_between_rows_and_what_stands_around_it_is_shown_once():
-    rows = [f"<td>{n}</td>" for n in range(30)]
-    table = "<table><tr><th>n</th></tr>{}</table>".format("".join(f"<tr>{r}</tr>" for r in rows))
-    first, *between, last = pieces(Block("html", f"<p>Look.</p>{table}<p>End.</p>", "a"), 300)
-    assert len(between) > 0
-    found = [piece.content for piece in (first, *between, last)]
-    assert re.findall("<td>.*?</td>", "".join(found)) == rows
-    assert [text.count("<th>") for text in found] == [1] * len(found)
-    assert [text.count("Look.") for text in found] == [1] + [0] * (len(found) - 1)
-    assert [text.count("End.") for text in found] == [0] * (len(found) - 1) + [1]
-    whole = Block("html", f"<table><tr><td>{'word ' * 3000}</td></tr></table>", "a")
-    assert pieces(whole, 300) == [whole]
 
 
 def test_a_deck_speaks_its_language_and_runs_nothing_that_an_output_brings():
@@ -296,7 +203,7 @@ def browser():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_slide_fits_and_the_deck_asks_nothing_of_the_network(folder, browser, language, stem):
     with opened_page(browser, folder / language / f"{stem}.html") as page:
-        assert page.evaluate(AMISS, SIZES[-1]) == []
+        assert page.evaluate(AMISS, LEAST) == []
         assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
         assert page.amiss == []
         assert page.locator("mjx-merror").count() == 0
@@ -305,6 +212,101 @@ def test_every_slide_fits_and_the_deck_asks_nothing_of_the_network(folder, brows
         assert page.evaluate("Reveal.getTotalSlides()") > 100
         page.keyboard.press("ArrowDown")
         page.wait_for_function("location.hash == '#/before-you-start'")
+
+
+LAID = """() => Reveal.getSlides().map((slide) => ({
+  title: slide.querySelector("h1, h2, h3").innerText,
+  letters: ["--code", "--words"].map((name) => parseInt(slide.style.getPropertyValue(name))),
+  kinds: [...slide.querySelectorAll(":scope > [data-key]")].map((box) => box.className),
+  lines: [...slide.querySelectorAll("pre.code > span")].map((line) => line.innerText),
+  said: slide.querySelectorAll("aside").length,
+  html: slide.innerHTML,
+}))"""
+
+
+@pytest.fixture(scope="module")
+def laid(write, browser):
+    """Lay cells out as a deck; return what its slides show, and what its console complains of."""
+
+    def laid(*cells):
+        notebook = {"cells": [prose("title", "# Title\n\nLook."), *cells]}
+        folder = write({"en": {"module_03_a.ipynb": json.dumps(notebook).encode()}})
+        with opened_page(browser, folder / "en/module_03_a.html") as page:
+            return page.evaluate(LAID)[1:], page.amiss
+
+    return laid
+
+
+def test_what_finds_no_room_goes_to_the_next_slide_code_with_its_output_and_its_words(laid):
+    long = "\n".join(["x = 1"] * 12)
+    first = [prose("a", "## One\n\nLook."), code("b", long, printed("1")), prose("b-say", "So.")]
+    shown, amiss = laid(*first, code("c", long, printed("2")), prose("c-say", "And so."))
+    assert [slide["kinds"] for slide in shown] == [["prose", "code", "output"], ["code", "output"]]
+    assert [(slide["title"], slide["said"]) for slide in shown] == [("One", 1), ("One", 1)]
+    assert amiss == []
+
+
+def test_the_letters_are_as_large_as_a_slide_lets_them_be(laid):
+    long, wide = "\n".join(["x = 1"] * 20), f"x = '{'y' * 85}'"
+    shown, _ = laid(
+        *(prose("a", "## Few\n\nLook."), code("few", "x = 1")),
+        *(prose("b", "## Many"), code("many", long)),
+        *(prose("c", "## Wide\n\nLook."), code("wide", wide)),
+    )
+    assert [slide["title"] for slide in shown] == ["Few", "Many", "Wide"]
+    few, many, broad = (slide["letters"] for slide in shown)
+    assert few == [28, 28]
+    assert LEAST <= many[0] < 24
+    assert broad == [LEAST, 28]
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"),
+    [
+        (["a = 1"] * 14 + [""] + ["b = 1"] * 14, 14),
+        (["f(", *["    1,"] * 13, ")"] + ["y = 1"] * 14, 15),
+        (["for x in y:"] + ["    a = x"] * 14 + ["b = 1"] * 14, 15),
+        ([f"x = {n}" for n in range(60)], 15),
+    ],
+)
+def test_code_is_cut_at_a_blank_line_or_where_a_statement_ends(laid, lines, first):
+    shown, amiss = laid(prose("a", "## One"), code("b", "\n".join(lines)))
+    _, *pieces = shown  # the heading has a slide of its own, which each piece repeats
+    found = [line.rstrip("\n") for piece in pieces for line in piece["lines"]]
+    assert list(filter(None, found)) == list(filter(None, lines))
+    assert len(pieces[0]["lines"]) == first
+    assert pieces[0]["kinds"] == ["code goes-on"]
+    assert pieces[-1]["kinds"] == ["code continued"]
+    assert amiss == []
+
+
+def test_a_table_is_cut_between_rows_and_what_stands_around_it_is_shown_once(laid):
+    rows = [f"<td>{n}</td>" for n in range(30)]
+    table = "<table><tr><th>n</th></tr>{}</table>".format("".join(f"<tr>{r}</tr>" for r in rows))
+    told = {"output_type": "display_data", "data": {"text/html": f"<p>A.</p>{table}<p>Z.</p>"}}
+    typed = "| n |\n|---|\n" + "".join(f"| {n} |\n" for n in range(30))
+    for cells in (
+        [prose("a", "## One"), code("b", "#@title B", told)],
+        [prose("a", f"## One\n\nA.\n\n{typed}\n\nZ.")],
+    ):
+        shown, amiss = laid(*cells)
+        found = [slide["html"] for slide in shown if "<table>" in slide["html"]]
+        assert len(found) > 2
+        assert re.findall("<td>.*?</td>", "".join(found)) == rows
+        assert [text.count("<th>") for text in found] == [1] * len(found)
+        assert [text.count("A.") for text in found] == [1] + [0] * (len(found) - 1)
+        assert [text.count("Z.") for text in found] == [0] * (len(found) - 1) + [1]
+        assert amiss == []
+
+
+def test_what_no_slide_can_hold_is_named(laid):
+    _, amiss = laid(
+        prose("good", "## One\n\nLook."),
+        code("endless", "x = 1", printed("y" * 3000)),
+        prose("formula", "Look.\n\n$$" + "x" * 200 + "$$"),
+    )
+    told = 'cell "{}": too large for a slide in any letters'
+    assert amiss == [told.format("endless"), told.format("formula")]
 
 
 PLANTED = """() => {
@@ -325,9 +327,9 @@ def test_what_a_slide_cuts_and_letters_that_are_too_small_are_named(write, brows
     cells = [cell for key in keys for cell in (prose(key, f"## A {key} one"), code("x", "x = 1"))]
     folder = write({"en": {"module_03_a.ipynb": json.dumps({"cells": cells}).encode()}})
     with opened_page(browser, folder / "en/module_03_a.html") as page:
-        assert page.evaluate(AMISS, SIZES[-1]) == []
+        assert page.evaluate(AMISS, LEAST) == []
         page.evaluate(PLANTED)
-        found = page.evaluate(AMISS, SIZES[-1])
+        found = page.evaluate(AMISS, LEAST)
     told = [re.sub(r"\d+", "N", sentence) for sentence in found]
     assert told == [
         'slide "high": its <pre> is cut by N pixels',

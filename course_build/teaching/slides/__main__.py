@@ -3,7 +3,7 @@
     python -m course_build.teaching.slides
 
 Notebooks whose executed copies are missing or old are run first. Exit codes: 0 done; 2 broken (a
-notebook fails, or holds what no slide can: then slide and cell are named).
+notebook fails).
 """
 
 import argparse
@@ -44,7 +44,7 @@ def slides_of(
             head = links(stem, stems, language, settings, has_glossary)
             first = {**first, "source": joined(first["source"]).replace(f"{head}\n\n", "", 1)}
             written = Written(stem, _origin(stem, language, settings))
-            stacks = deck([first, *cells], path)
+            stacks = deck([first, *cells])
             made[f"{language}/{stem}.html"] = written.page(stacks, language)
             made |= {f"{language}/{name}": figure for name, figure in written.figures.items()}
     return made

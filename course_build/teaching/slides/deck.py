@@ -3,7 +3,7 @@
 A `## ` heading begins a stack of slides, a `### ` heading or a new question a slide below. Prose
 whose key ends in -say is what the speaker says; so are hints, solutions and the answers of a quiz.
 Folded code, checks and a learner's records stay in the notebook. What is too high for a slide goes
-on on the next.
+on on the next: static/deck.js sees to that, where letters have their true widths.
 """
 
 import re
@@ -11,20 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_build.base.findings import CourseError, Finding
 from course_build.outputs.executed import joined
 from course_build.site.clean import PICTURES, SVG, clean_output
-from course_build.teaching.slides.heights import (
-    ABOVE,
-    BELOW,
-    COMFORT,
-    HIGH,
-    Block,
-    Letters,
-    letters,
-    title_height,
-)
-from course_build.teaching.slides.pieces import pieces
 
 HEADING = re.compile(r"(#{1,3}) +(.+)\n*")
 RECORD = re.compile(r"progress(?:\.(\w+)\(| = )")
@@ -36,9 +24,22 @@ LEFT_OUT = {"parameters", CHECK}
 SAID = "-say"
 
 
+@dataclass(frozen=True)
+class Block:
+    """One thing on a slide, and the key of the cell that it is from.
+
+    Kinds: prose (Markdown), code, text (what was printed), html, figure; and note (Markdown), which
+    is said with what it follows.
+    """
+
+    kind: str
+    content: Any
+    key: str
+
+
 @dataclass
 class Slide:
-    """A slide: its title and the title's rank, what it shows, the speaker's notes (Markdown).
+    """A slide: its title and the title's rank, what it shows, and what is said with it.
 
     `key` is the cell that it begins with; `is_checked`: the exercise that it states is over.
     """
@@ -47,40 +48,28 @@ class Slide:
     rank: int
     key: str
     blocks: list[Block] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     is_checked: bool = False
 
     @property
-    def room(self) -> float:
-        """Pixels below its title."""
-        return HIGH - ABOVE - BELOW - title_height(self.title, self.rank)
-
-    @property
-    def letters(self) -> Letters | None:
-        """The sizes of its letters; None if it holds what cannot be made to fit."""
-        return letters(self.blocks, self.room)
+    def shows(self) -> bool:
+        """Is there more to see than its title?"""
+        return any(block.kind != "note" for block in self.blocks)
 
 
-def deck(cells: Sequence[Mapping[str, Any]], path: str = "") -> list[list[Slide]]:
-    """Lay the cells of an executed notebook out: stacks of slides, in their order.
-
-    Raises CourseError, naming slides and cells of the notebook at `path`, if a slide is too high.
-    """
+def deck(cells: Sequence[Mapping[str, Any]]) -> list[list[Slide]]:
+    """Lay the cells of an executed notebook out: stacks of slides, in their order."""
     stacks: list[list[Slide]] = []
     for cell in cells:
         text = joined(cell["source"])
         if cell["cell_type"] == "markdown":
             _lay_prose(stacks, cell["id"], text)
         else:
-            answers = list(_answers(cell))
+            answers = [Block("note", answer, cell["id"]) for answer in _answers(cell)]
             if blocks := list(blocks_of_code(cell, text)):
-                _lay(stacks, blocks, begins=stacks[-1][-1].is_checked or bool(answers))
-            stacks[-1][-1].notes.extend(answers)
+                _lay(stacks[-1], blocks, begins=stacks[-1][-1].is_checked or bool(answers))
+            stacks[-1][-1].blocks.extend(answers)
             stacks[-1][-1].is_checked |= CHECK in cell["metadata"].get("tags", ())
-    too_high = [_too_high(path, s) for stack in stacks for s in stack if s.letters is None]
-    if too_high:
-        raise CourseError(too_high)
-    return [kept for stack in stacks if (kept := [s for s in stack if s.blocks or s.rank < 3])]
+    return [kept for stack in stacks if (kept := [s for s in stack if s.shows or s.rank < 3])]
 
 
 def blocks_of_code(cell: Mapping[str, Any], text: str) -> Iterator[Block]:
@@ -133,46 +122,21 @@ def _lay_prose(stacks: list[list[Slide]], key: str, text: str) -> None:
     if not text.strip():
         return
     if text.startswith("<details>") or key.endswith(SAID):
-        stacks[-1][-1].notes.append(text)
+        stacks[-1][-1].blocks.append(Block("note", text, key))
     else:
-        _lay(stacks, [Block("prose", text.strip("\n"), key)], begins=not heading)
+        _lay(stacks[-1], [Block("prose", text.strip("\n"), key)], begins=not heading)
 
 
-def _lay(stacks: list[list[Slide]], blocks: Sequence[Block], *, begins: bool) -> None:
-    """Put blocks on the last slide, or on a new one below where they begin one or find no room.
-
-    They stay together if one slide can hold them; what no slide can hold is cut into pieces.
-    """
-    room = Slide(stacks[-1][-1].title, 3, "").room
-    groups = [(blocks, begins)]
-    if not letters(blocks, room):
-        cut = [pieces(block, room) for block in blocks]
-        groups = [([piece], place > 0) for parts in cut for place, piece in enumerate(parts)]
-        groups[0] = (groups[0][0], begins)
-    for group, begins_one in groups:
-        last = stacks[-1][-1]
-        is_full = last.blocks and (begins_one or not _is_at_ease(last, group))
-        if is_full or not letters(group, last.room):
-            title = _title_before(stacks[-1]) if last.is_checked else last.title
-            stacks[-1].append(Slide(title, 3, group[0].key))
-        stacks[-1][-1].blocks.extend(group)
+def _lay(stack: list[Slide], blocks: Sequence[Block], *, begins: bool) -> None:
+    """Put blocks on the last slide, or on a new one below where they begin one."""
+    last = stack[-1]
+    if begins and last.shows:
+        title = _title_before(stack) if last.is_checked else last.title
+        stack.append(Slide(title, 3, blocks[0].key))
+    stack[-1].blocks.extend(blocks)
 
 
 def _title_before(stack: Sequence[Slide]) -> str:
     """The title that its last slides interrupted."""
     titles = [slide.title for slide in stack if slide.title != stack[-1].title]
     return titles[-1] if titles else stack[-1].title
-
-
-def _is_at_ease(slide: Slide, more: Sequence[Block]) -> bool:
-    """Would the slide hold more without smaller letters, or in such as a back row still reads?"""
-    after = letters([*slide.blocks, *more], slide.room)
-    before = [slide.letters, letters(more, slide.room)]
-    return bool(after) and after.code >= min([COMFORT, *(one.code for one in before if one)])
-
-
-def _too_high(path: str, slide: Slide) -> Finding:
-    message = f'the slide "{slide.title}" is too high, even in the smallest letters'
-    mend = "split the cell, or shorten what it shows"
-    key = slide.blocks[0].key if slide.blocks else slide.key
-    return Finding(path, None, key, "slides", message, mend)

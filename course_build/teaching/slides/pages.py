@@ -16,10 +16,10 @@ from pygments.lexers import PythonLexer
 
 from course_build.site.clean import PICTURES, SVG
 from course_build.teaching.assignment import unlinked
-from course_build.teaching.slides.deck import Slide
-from course_build.teaching.slides.heights import Block, wrapped_indent
+from course_build.teaching.slides.deck import Block, Slide
 from course_build.teaching.words import say
 
+INDENT = 4  # letters, of what wraps, beyond where its line begins
 PAGE = Template("""<!doctype html>
 <html lang="$language">
 <head>
@@ -31,7 +31,7 @@ PAGE = Template("""<!doctype html>
 <link rel="stylesheet" href="../_reveal/deck.css">
 </head>
 <body>
-<div class="reveal"><div class="slides">
+<div class="reveal fitting"><div class="slides">
 $slides
 </div></div>
 <script src="../_reveal/dist/reveal.js"></script>
@@ -53,7 +53,6 @@ class Written:
     stem: str
     origin: str = ""
     figures: dict[str, bytes] = field(default_factory=dict)
-    keys: set[str] = field(default_factory=set)  # of slides
 
     def page(self, stacks: Sequence[Sequence[Slide]], language: str) -> bytes:
         """Write the whole deck; the first slide's title is the page's."""
@@ -68,37 +67,26 @@ class Written:
 
     def _stack(self, stack: Sequence[Slide]) -> str:
         inner = "\n".join(map(self._slide, stack))
-        return f"<section>\n{inner}\n</section>"
+        return f'<section class="stack">\n{inner}\n</section>'
 
     def _slide(self, slide: Slide) -> str:
-        parts = [f"<h{slide.rank}>{_inline(slide.title)}</h{slide.rank}>"]
-        parts += [self._block(block) for block in slide.blocks]
-        if slide.notes:
-            notes = "\n".join(_prose(note) for note in slide.notes)
-            parts.append(f'<aside class="notes">\n{notes}\n</aside>')
-        kind = "" if slide.blocks else ' class="opening"'
-        code, words = slide.letters
-        sizes = f"--code: {code}px; --words: {words}px"
-        looks = f'id="{self._key(slide.key)}"{kind} style="{sizes}"'
-        return f"<section {looks}>\n" + "\n".join(parts) + "\n</section>"
-
-    def _key(self, key: str) -> str:
-        """The key of a slide's first cell, numbered where several slides show that cell."""
-        names = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
-        name = next(name for name in names if name not in self.keys)
-        self.keys.add(name)
-        return name
+        title = f"<h{slide.rank}>{_inline(slide.title)}</h{slide.rank}>"
+        parts = [title, *map(self._block, slide.blocks)]
+        return f'<section id="{slide.key}">\n' + "\n".join(parts) + "\n</section>"
 
     def _block(self, block: Block) -> str:
+        mark = f'data-key="{block.key}"'
+        if block.kind == "note":
+            return f'<aside class="notes">\n{_prose(block.content)}\n</aside>'
         if block.kind == "prose":
-            return f'<div class="prose">{_prose(block.content)}</div>'
+            return f'<div class="prose" {mark}>{_prose(block.content)}</div>'
         if block.kind == "html":
-            return f'<div class="output">{block.content}</div>'
+            return f'<div class="output" {mark}>{block.content}</div>'
         if block.kind == "figure":
-            return self._figure(block)
-        return _lines(block)
+            return self._figure(block, mark)
+        return _lines(block, mark)
 
-    def _figure(self, block: Block) -> str:
+    def _figure(self, block: Block, mark: str) -> str:
         data, told = block.content["data"], block.content["metadata"]
         kind = next(kind for kind in (SVG, *PICTURES) if kind in data)
         if kind == SVG:
@@ -107,7 +95,7 @@ class Written:
         else:
             name = f"data:{kind};base64,{data[kind].strip()}"
         alt = html.escape(told.get(kind, {}).get("alt", ""))
-        return f'<img class="figure" src="{name}" alt="{alt}">'
+        return f'<img class="figure" {mark} src="{name}" alt="{alt}">'
 
     def _names(self, key: str) -> Iterator[str]:
         yield f"figures/{self.stem}-{key}.svg"
@@ -119,20 +107,18 @@ def code_style(style: str) -> str:
     return HtmlFormatter(style=style).get_style_defs(".code")
 
 
-def _lines(block: Block) -> str:
+def _lines(block: Block, mark: str) -> str:
     """Code or what was printed, each line a box that is indented where it wraps."""
     looks, whole = "output", html.escape(block.content)
-    if block.kind == "code":  # a piece of it may begin inside a string
+    if block.kind == "code":
         looks, whole = "code", highlight(block.content, PythonLexer(), HtmlFormatter(nowrap=True))
-    lines = whole.rstrip("\n").split("\n")[block.first : block.last]
-    goes_on = block.last is not None and block.last < block.content.count("\n") + 1
-    cut = (" goes-on" if goes_on else "") + (" continued" if block.first else "")
-    inner = "".join(map(_line, lines, block.lines))
-    return f'<pre class="{looks}{cut}">{inner}</pre>'
+    inner = "".join(map(_line, whole.rstrip("\n").split("\n"), block.content.split("\n")))
+    return f'<pre class="{looks}" {mark}>{inner}</pre>'
 
 
 def _line(line: str, text: str) -> str:
-    return f'<span style="--indent: {wrapped_indent(text)}ch">{line}</span>'
+    indent = len(text) - len(text.lstrip()) + INDENT
+    return f'<span style="--indent: {indent}ch">{line}</span>'
 
 
 def _prose(text: str) -> str:
