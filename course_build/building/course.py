@@ -19,7 +19,7 @@ from course_build.notebook.compose import NotebookCell, Parts, compose, solve
 from course_build.notebook.exercises import check_exercises, leaks, solutions
 from course_build.notebook.glossary_links import Linker, Place
 from course_build.notebook.head import NAME, add_head, head_texts, module_number
-from course_build.notebook.lint import code_faults, lint, long_prose
+from course_build.notebook.lint import code_faults, lint, long_prose, source_faults
 from course_build.notebook.practice import check_practice
 from course_build.notebook.quiz import check_quiz
 from course_build.notebook.reference import Reference, load_reference
@@ -222,6 +222,7 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
             *check_exercises(units),
             *check_practice(units),
             *check_quiz(units),
+            *source_faults([cell for unit in in_step for cell in unit.cells]),
             *(f for unit in code for f in check_code_twins(unit)),
             *(f for unit in prose for f in check_parity(unit)),
             *(f for unit in code for cell in unit.cells

@@ -58,6 +58,7 @@ print("pip install:", " ".join(missing) or "-")
 # %% key="imports" role="imports"
 import math
 import random
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F

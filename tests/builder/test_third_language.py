@@ -169,6 +169,8 @@ def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
     for path in (course.root / "notebooks/src").glob("*.py"):
         path.unlink()
     course.source(
+        code("torch", "import torch"),
+        code("broken", "from course_lib.report import ContractViolation", ' role="folded"'),
         code("mask", "from course_lib.contracts.causal_mask import check_causal_mask_contract"),
         code("tales", "from course_lib.tales import tale_words", ' role="folded"'),
         prose("p"),
