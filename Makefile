@@ -50,8 +50,8 @@ score: ## hold every variant to its contract; write the mutation score into the 
 	@$(COURSE) -m tests.contracts.score
 
 bench: ## time the fast decoder beside its peers, which it installs first (half an hour)
-	@$(COURSE) -m tests.bench.install
-	@$(COURSE) -m tests.bench $(ARGS)
+	@$(COURSE) -m bench.install
+	@$(COURSE) -m bench $(ARGS)
 
 bench-run: ## hold runner and builder to their targets of speed (many minutes)
 	@$(COURSE) -m tests.run.bench $(ARGS)
