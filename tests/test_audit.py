@@ -112,8 +112,7 @@ def test_the_exit_code_says_whether_there_is_work(service, monkeypatch, capsys):
     monkeypatch.setattr(audit, "installed", lambda: {"spam": "2.0", "eggs": "1.0"})
     assert audit.main(options) == 1
     assert capsys.readouterr().out == (
-        "spam 2.0: PYSEC-1-1 (CVE-1-1); fixed: 2.1\n"
-        "[course] asked osv about 2 packages; 1 to do\n"
+        "spam 2.0: PYSEC-1-1 (CVE-1-1); fixed: 2.1\n[course] asked osv about 2 packages; 1 to do\n"
     )
     monkeypatch.setattr(audit, "ACCEPTED", {"PYSEC-1-1": "never reached"})
     assert audit.main(options) == 0

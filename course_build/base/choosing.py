@@ -13,9 +13,7 @@ from course_build.base.settings import SETTINGS_FILE, Settings, parse_settings
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Give a command the options --module and --lang."""
-    parser.add_argument(
-        "--module", nargs="+", metavar="NAME", help="only these: 3, or the file"
-    )
+    parser.add_argument("--module", nargs="+", metavar="NAME", help="only these: 3, or the file")
     parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages")
 
 
