@@ -82,8 +82,8 @@ def pytest_runtest_call(item):
 
 def record_seconds(config, reports):
     """Write down what each folder of tests took, once the proof has run whole: for make weigh."""
-    chosen = config.args_source is not config.ArgsSource.TESTPATHS
-    if chosen or config.option.keyword or config.option.lf or config.option.collectonly:
+    options, whole = config.option, config.args_source is config.ArgsSource.TESTPATHS
+    if not whole or options.keyword or options.collectonly or config.getoption("lf", False):
         return
     seconds = Counter()
     for report in reports:

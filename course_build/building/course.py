@@ -6,14 +6,15 @@ broken. Stale translations do not stop the later stages: the caller decides abou
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from course_build.base.decode import decode
 from course_build.base.findings import CourseError, Finding, in_reading_order, stop_if_broken
 from course_build.base.places import Files, is_page, notebook_path, prose_path, solved_path, stem_of
 from course_build.base.settings import Settings
 from course_build.library.clashes import check_clashes, own_imports
-from course_build.library.embed import Library, is_embed, plan_embedding
+from course_build.library.definitions import Library
+from course_build.library.embed import is_embed, plan_embedding
 from course_build.library.reading import read_library_module
 from course_build.notebook.compose import NotebookCell, Parts, compose, solve
 from course_build.notebook.exercises import check_exercises, leaks, solutions
@@ -98,9 +99,9 @@ class Renderer:
 
     def _told(
         self, units: Sequence[Unit], language: str, stale: Sequence[Finding]
-    ) -> tuple[list[str | None], str]:
+    ) -> tuple[list[str], str]:
         """What the head of a notebook or page tells: the stale cells, a draft's progress."""
-        keys = [finding.key for finding in stale] if self.preview else []
+        keys = [str(finding.key) for finding in stale] if self.preview else []
         return keys, progress(units, language) if language in self.settings.drafts else ""
 
     def _render_module(
@@ -147,7 +148,7 @@ def build_course(
     languages: Sequence[str],
     *,
     preview: bool = False,
-    apply: Apply = map,
+    apply: Apply[Any] = map,
 ) -> Course:
     """Render the sources at these paths in these languages; raises CourseError.
 

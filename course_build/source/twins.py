@@ -36,7 +36,7 @@ class Unit:
     def in_step(self, drafts: Collection[str]) -> "Unit":
         """This unit without the translations of an older text that a draft is allowed to have."""
         return Unit(
-            tuple(c for c in self.cells if c.lang not in drafts or not self.is_stale(c.lang))
+            tuple(c for c in self.cells if c.lang not in drafts or not self.is_stale(str(c.lang)))
         )
 
 

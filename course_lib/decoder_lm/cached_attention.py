@@ -1,5 +1,6 @@
 """Attention of the fast stage: new queries over views of the cache, in place."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def attend(
     values: np.ndarray,
     scores: np.ndarray,
     out: np.ndarray,
-    ends: list[int],
+    ends: Sequence[int],
 ) -> None:
     """Write softmax(q kᵀ) v of queries that carry the factor 1/√d_head already.
 

@@ -1,6 +1,7 @@
 """One pass of the fast stage over new tokens: every array is allocated before, and written over."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,9 @@ class TokenPass:
     KvCache for every part of the model, and how many tokens each of its rows gets.
     """
 
-    def __init__(self, model: PackedModel, crew: Crew, groups: list[tuple[list, int]]) -> None:
+    def __init__(
+        self, model: PackedModel, crew: Crew, groups: list[tuple[list[KvCache], int]]
+    ) -> None:
         self.model, self.crew, self.groups = model, crew, groups
         self.caches = [(cache, width) for caches, width in groups for cache in caches]
         count = sum(len(caches[0].lengths) * width for caches, width in groups)
@@ -54,7 +57,9 @@ class TokenPass:
         return self.x
 
 
-def _position_sums(groups: list[tuple[list, int]], positions: np.ndarray) -> list[tuple]:
+def _position_sums(
+    groups: list[tuple[list[KvCache], int]], positions: np.ndarray
+) -> list[tuple[Any, ...]]:
     """Say for each group what makes its positions: the rows' lengths, 0 to width - 1, and where."""
     sums, start = [], 0
     for caches, width in groups:

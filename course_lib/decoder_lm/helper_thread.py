@@ -55,11 +55,11 @@ class _Board:
     """
 
     def __init__(self, parts: int) -> None:
-        self.job: tuple = (0, None, ())
+        self.job: tuple[int, Any, tuple[Any, ...]] = (0, None, ())
         self.finished = [0] * parts  # the number of the last job of each part
         self.failures: list[BaseException | None] = [None] * parts
         self.asleep = [False] * parts
-        self.alarms = [queue.SimpleQueue() for _ in range(parts)]
+        self.alarms: list[queue.SimpleQueue[None]] = [queue.SimpleQueue() for _ in range(parts)]
 
 
 def _start_crew(crew: "Crew") -> None:
