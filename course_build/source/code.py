@@ -42,7 +42,7 @@ def comments(text: str) -> tuple[tuple[int, int, str], ...]:
     """Every comment as (line from 1, column, text); never what only looks like one in a string."""
     if "#" not in text:
         return ()
-    reader = io.StringIO(without_commands(text) + "\n").readline
+    reader = io.StringIO(without_commands(text) + "\n").readline  # %pip is no token of Python
     return tuple(
         (*token.start, token.string)
         for token in tokenize.generate_tokens(reader)

@@ -18,9 +18,10 @@ ROLES = {
     "quiz": "code",
 }
 ATTRIBUTES = ("key", "lang", "tags", "role", "exercise", "reference", "differs")
-MACHINERY = "-machinery"
+MACHINERY = "-machinery"  # ends the id of a cell that the builder puts before another
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-LONGEST_KEY = 50
+LONGEST_KEY = 50  # nbformat allows an id 64 characters, and MACHINERY takes ten of them
+# What jupytext notes for its own way back to a script: nobody wrote it in the header.
 JUPYTEXT_OWN = ("cell_marker", "lines_to_next_cell")
 
 

@@ -42,6 +42,7 @@ class Unit:
 
 def stamp(text: str) -> str:
     """Stamp a source-language text; white space at line ends and around does not count."""
+    # Systems end lines in three ways and write й in one character or two: no change to a reader.
     text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = [line.rstrip() for line in text.split("\n")]
     return hashlib.sha256("\n".join(lines).strip("\n").encode()).hexdigest()[:8]

@@ -46,7 +46,7 @@ class TokenPass:
                 for work in (_attention_part, _mlp_part):
                     self.norm.write()
                     self.crew.run(work, self.desks, layer)
-                    for desk in self.desks:
+                    for desk in self.desks:  # here, in order: the sum does not depend on threads
                         self.x += desk.gives
         except BaseException:  # an interrupt must not leave the layers out of step
             for cache, _ in self.caches:
@@ -63,7 +63,7 @@ def _position_sums(
     """Say for each group what makes its positions: the rows' lengths, 0 to width - 1, and where."""
     sums, start = [], 0
     for caches, width in groups:
-        lengths = caches[0].lengths
+        lengths = caches[0].lengths  # a view: each run adds to the lengths as they then are
         stop = start + len(lengths) * width
         sums.append((lengths[:, None], np.arange(width), positions[start:stop].reshape(-1, width)))
         start = stop
@@ -102,7 +102,7 @@ class _Desk:
         d_head = groups[0][0].keys.shape[4]
         qkv, ends = room_for(count, first.qkv), [whole_width(first.wo), whole_width(first.w2)]
         gives = np.ones((count, max(ends)), np.float32)  # wo and w2 may be cut differently
-        mixed = np.ones((count, 1 + heads * d_head), np.float32)
+        mixed = np.ones((count, 1 + heads * d_head), np.float32)  # column 0 stays 1, for the bias
         inner = room_for(count, first.w1, constant=1)
         self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
         self.gives = gives[:, :d_model]
