@@ -3,7 +3,7 @@
 PYTHON ?= python3
 COURSE = $(PYTHON) -m course_build.environment
 SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
-CACHES = .pytest_cache .hypothesis .ruff_cache
+CACHES = .pytest_cache .hypothesis .ruff_cache .mypy_cache
 # LANG is set in every shell: only what the command line gives counts (MODULE=3 -> --module 3).
 option = $(if $(filter command,$(origin $(1))),--$(shell echo $(1) | tr A-Z a-z) $($(1)))
 ifeq ($(origin LANG),command line)
@@ -11,7 +11,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
+.PHONY: help notebooks test check weigh run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -28,7 +28,13 @@ check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinne
 	@$(COURSE) build_notebooks.py --check
 	@$(COURSE) build_notebooks.py proofread
 	@$(COURSE) -m ruff check --quiet .
+	@$(COURSE) -m ruff format --check --quiet .
+	@$(COURSE) -m course_build.weight.types
+	@$(COURSE) -m course_build.weight --check
 	@cd reference && $(SHA256) -c SHA256SUMS
+
+weigh: ## what the course weighs by room, notebook, contract and test, beside its budgets
+	@$(COURSE) -m course_build.weight
 
 run: ## execute the notebooks and report; narrow it: MODULE=3 LANG=ru EDITION=learner SHARD=1/2
 	@$(COURSE) -m course_build.run $(foreach name,MODULE LANG EDITION SHARD,$(call option,$(name))) $(ARGS)
@@ -50,8 +56,8 @@ score: ## hold every variant to its contract; write the mutation score into the 
 	@$(COURSE) -m tests.contracts.score
 
 bench: ## time the fast decoder beside its peers, which it installs first (half an hour)
-	@$(COURSE) -m tests.bench.install
-	@$(COURSE) -m tests.bench $(ARGS)
+	@$(COURSE) -m bench.install
+	@$(COURSE) -m bench $(ARGS)
 
 bench-run: ## hold runner and builder to their targets of speed (many minutes)
 	@$(COURSE) -m tests.run.bench $(ARGS)

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str], root: Path) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except CourseError as error:
-        findings = error.findings
+        findings = list(error.findings)
     except OSError as error:
         message, mend = f"cannot read: {error.strerror}", "make it a readable file"
         where = os.path.relpath(error.filename or root, root)

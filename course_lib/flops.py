@@ -170,6 +170,9 @@ class CountedFloat(float):
 
     __slots__ = ("role", "tally")
 
+    role: str
+    tally: ProductTally
+
     def __new__(cls, value: float, role: str, tally: ProductTally) -> "CountedFloat":
         number = super().__new__(cls, value)
         number.role, number.tally = role, tally
@@ -214,7 +217,7 @@ class CountedArray(np.ndarray):
         bare = [_without_tally(value) for value in inputs]
         into = {"out": tuple(_without_tally(value) for value in out)} if out else {}
         result = getattr(ufunc, method)(*bare, **into, **options)
-        if ufunc is np.matmul and method == "__call__":
+        if self.tally is not None and ufunc is np.matmul and method == "__call__":
             terms = {value.term for value in inputs if isinstance(value, CountedArray)}
             term = next(iter(terms - {"attention"}), "attention")
             self.tally.count(term, np.size(result) * np.shape(bare[0])[-1])
@@ -222,13 +225,15 @@ class CountedArray(np.ndarray):
             return out[0]
         return _with_tally(result, "attention", self.tally)
 
-    def __array_function__(self, function: Callable, types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, options: Any
+    ) -> Any:
         _check_counted(function)
         result = super().__array_function__(function, types, args, options)
         watched = getattr(result, "tally", None)
         return result if watched else _with_tally(result, "attention", self.tally)
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Any) -> Any:  # type: ignore[override]  # out= would escape the count
         return self @ other
 
 
@@ -257,7 +262,7 @@ def counted_arrays(params: dict[str, Any], tally: ProductTally) -> dict[str, Any
     return {name: counted(name, value) for name, value in params.items()}
 
 
-def _with_tally(value: Any, term: str, tally: ProductTally) -> Any:
+def _with_tally(value: Any, term: str, tally: ProductTally | None) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     counted = value.view(CountedArray)
@@ -269,7 +274,7 @@ def _without_tally(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, CountedArray) else value
 
 
-def _check_counted(function: Callable) -> None:
+def _check_counted(function: Callable[..., Any]) -> None:
     if function.__name__ in UNCOUNTED:
         raise TypeError(f"np.{function.__name__} is not counted; write the product with @")
 

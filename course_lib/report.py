@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from course_lib.text import localized
 
@@ -71,13 +71,13 @@ class Mismatch(NamedTuple):
     """One place where a result differs from what it must be."""
 
     field: str
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # type: ignore[assignment]  # no reader looks for tuple.index here
     got: object
     expected: object
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ContractReport(Mapping):
+class ContractReport(Mapping[str, Any]):
     """What a contract measured on an implementation that keeps it.
 
     A mapping of figures by name, one row a clause in `clauses`, in `unchecked` what this call did
@@ -179,8 +179,10 @@ def _report_figure(value: float | str, *, bound: bool = False) -> str:
 
 def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
     """The table as text: a heading, then one row a clause."""
-    names = ("clause", "measured", report.beside, "meaning")
-    rows = [tuple(localized(_REPORT_TEXTS[name]) for name in names)]
+    first, second, third, last = (
+        localized(_REPORT_TEXTS[name]) for name in ("clause", "measured", report.beside, "meaning")
+    )
+    rows = [(first, second, third, last)]
     for clause in report.clauses:
         allowed = _report_figure(clause.allowed, bound=True)
         rows.append((clause.name, _report_figure(clause.measured), allowed, clause.meaning))
@@ -270,7 +272,7 @@ def _violation_nested(value: object) -> str:
     return _violation_number(value)
 
 
-def _violation_value(name: str, value: object) -> list[str]:
+def _violation_value(name: str, value: Any) -> list[str]:
     """An argument in one or a few lines: its numbers if they fit, else its shape and range."""
     nested = _violation_nested(value.tolist() if hasattr(value, "tolist") else value)
     text = str(value) if isinstance(value, bool) else nested

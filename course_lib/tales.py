@@ -106,13 +106,17 @@ def tell_tale() -> Generator[Mapping[str, int], str, None]:
     yield {"<end>": 1}
 
 
-def _tell_regret(hero: str, rascal: str, amends: str, thing: str) -> Generator:
+def _tell_regret(
+    hero: str, rascal: str, amends: str, thing: str
+) -> Generator[dict[str, int], str, None]:
     for word in (rascal, amends, thing, ",", "and", hero):
         yield {word: 1}
     yield {"laughs": 3, "smiles": 2, "sings": 1, "dances": 1}
 
 
-def _tell_rescue(hero: str, rascal: str, amends: str, thing: str) -> Generator:
+def _tell_rescue(
+    hero: str, rascal: str, amends: str, thing: str
+) -> Generator[dict[str, int], str, None]:
     friend = yield _all_but(_HEROES, hero, rascal)
     yield {"sees": 2, "hears": 1}
     for word in ("everything", "and", amends, thing, ".", "now", hero, "and", friend):
@@ -176,7 +180,8 @@ def grammar_log_likelihood(token_ids: Sequence[int]) -> list[float]:
     """
     _check_tale_ids(token_ids)
     teller = _listened_tales()
-    offer, terms = next(teller), []
+    offer = next(teller)
+    terms: list[float] = []
     for token in token_ids:
         if token not in offer:
             return terms + [-math.inf] * (len(token_ids) - len(terms))

@@ -110,9 +110,7 @@ def _check_model_input(token_ids: Any, embedding: Tensor, max_length: int) -> No
         )
 
 
-def _check_continuation(
-    model: nn.Module, token_ids: Any, new_tokens: Any, sliding_window: Any
-) -> None:
+def _check_continuation(model: Any, token_ids: Any, new_tokens: Any, sliding_window: Any) -> None:
     check_token_ids("token_ids", token_ids, "[B, T]", model.vocab_size)
     check_positive_int("new_tokens", new_tokens)
     check_bool("sliding_window", sliding_window)

@@ -1,10 +1,13 @@
 """What several test files share: every rendered notebook, executed once for all of them."""
 
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections import Counter
+from pathlib import PurePath
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,7 @@ from course_build.run.jobs import ROOT, find_course
 from course_build.run.outcome import Outcome
 from course_build.run.reports import table
 from course_build.run.session import run_course
+from course_build.weight.measures import SECONDS
 from tests.touched import changed_files, is_out_of_reach
 
 # One thread, before torch is imported: sums then have one order, and busy cores stay usable.
@@ -123,7 +127,24 @@ def pytest_runtest_call(item):
         item.user_properties.append(("notebooks", table(outcomes)))
 
 
-def pytest_terminal_summary(terminalreporter):
+def record_seconds(config, reports):
+    """Write down what each folder of tests took, once the proof has run whole: for make weigh."""
+    options, whole = config.option, config.args_source is config.ArgsSource.TESTPATHS
+    if not whole or options.keyword or options.collectonly or config.getoption("lf", False):
+        return
+    seconds = Counter()
+    for report in reports:
+        folder = "/".join(PurePath(report.nodeid.partition("::")[0]).parts[:-1])
+        seconds[folder] += getattr(report, "duration", 0)
+    path = config.rootpath / SECONDS
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({folder: round(spent, 1) for folder, spent in seconds.items()}))
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        record_seconds(config, [r for r in reports if isinstance(r, pytest.TestReport)])
     told = [
         found
         for reports in terminalreporter.stats.values()

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
-    for folder in ("notebooks/src", "course_lib", "course_build", "tests/bench", "reference")
+    for folder in ("notebooks/src", "course_lib", "course_build", "bench", "reference")
     for path in (ROOT / folder).rglob("*.py")
 )
 PICKLES = {"cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "pickle", "shelve", "_pickle"}
@@ -71,7 +71,7 @@ def _dotted(node, names):
 
 def test_there_are_sources_of_each_kind():
     assert {path.relative_to(ROOT).parts[0] for path in SOURCES} == {
-        "notebooks", "course_lib", "course_build", "tests", "reference",
+        "notebooks", "course_lib", "course_build", "bench", "reference",
     }  # fmt: skip
 
 

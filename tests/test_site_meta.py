@@ -168,9 +168,7 @@ def test_the_map_names_every_page_with_its_twins(placed):
     pages = {ADDRESS + path: head for path, head in heads(placed, searched=False).items()}
     assert named.keys() == pages.keys()
     for address, url in named.items():
-        twins = {
-            link.get("hreflang"): link.get("href") for link in url.findall("x:link", SPACES)
-        }
+        twins = {link.get("hreflang"): link.get("href") for link in url.findall("x:link", SPACES)}
         assert twins == pages[address].alternates
     robots = (placed / "robots.txt").read_text(encoding="utf-8")
     assert f"Sitemap: {ADDRESS}sitemap.xml\n" in robots

@@ -2,20 +2,18 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
 
 from course_build.base.decode import decode
 from course_build.base.findings import CourseError, Finding
-from course_build.base.places import PAGE, stem_of
-from course_build.base.settings import SETTINGS_FILE, Settings, parse_settings
+from course_build.base.places import PAGE, SETTINGS_FILE, stem_of
+from course_build.base.settings import Settings, parse_settings
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Give a command the options --module and --lang."""
-    parser.add_argument(
-        "--module", nargs="+", metavar="NAME", help="only these: 3, or the file"
-    )
+    parser.add_argument("--module", nargs="+", metavar="NAME", help="only these: 3, or the file")
     parser.add_argument("--lang", nargs="+", metavar="CODE", help="only these languages")
 
 
@@ -32,7 +30,7 @@ def read_settings_file(root: Path) -> bytes:
         raise asked_wrongly(f"there is no {SETTINGS_FILE}", "run in the repository") from error
 
 
-def chosen_modules(names: Sequence[str] | None, sources: Sequence[str]) -> list[str]:
+def chosen_modules(names: Sequence[str] | None, sources: Collection[str]) -> list[str]:
     """Choose among the paths of the sources; None chooses all; raises CourseError."""
     if not sources:
         raise asked_wrongly("there is not one source in notebooks/src", "write module_NN_idea.py")

@@ -145,9 +145,10 @@ def _move_all(targets: Iterable[Path]) -> None:
             done.append(target)
     except (OSError, KeyboardInterrupt):
         for target in done:
-            if before[target] is None:
+            data = before[target]
+            if data is None:
                 target.unlink()
             else:
-                _write(_beside(target), before[target], like=target)
+                _write(_beside(target), data, like=target)
                 os.replace(_beside(target), target)
         raise

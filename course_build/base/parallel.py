@@ -6,7 +6,7 @@ import pickle
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -59,7 +59,7 @@ class _Helper:
             _help(work, items, writing)
         os.close(writing)
 
-    def results(self) -> list:
+    def results(self) -> list[Any]:
         """Wait for the results; none if the helper could not finish."""
         try:
             with open(self._reading, "rb", closefd=False) as pipe:

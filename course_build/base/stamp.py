@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_build.base.files import WRITING, rendered_folders, visible
 from course_build.base.places import SETTINGS_FILE, Files
@@ -64,7 +65,7 @@ class Stamp:
             finally:
                 beside.unlink(missing_ok=True)
 
-    def _is_untouched(self, stamp: Mapping) -> bool:
+    def _is_untouched(self, stamp: Mapping[str, Any]) -> bool:
         folders, outputs = stamp["folders"], stamp["outputs"]
         return (
             rendered_folders(self.root) <= folders.keys()

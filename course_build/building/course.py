@@ -6,7 +6,7 @@ broken. Stale translations do not stop the later stages: the caller decides abou
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from course_build.base.decode import decode
 from course_build.base.findings import CourseError, Finding, in_reading_order, stop_if_broken
@@ -21,7 +21,7 @@ from course_build.notebook.compose import NotebookCell, Parts, compose, solve
 from course_build.notebook.exercises import check_exercises, leaks, solutions
 from course_build.notebook.glossary_links import Linker, Place
 from course_build.notebook.head import NAME, add_head, head_texts, module_number
-from course_build.notebook.lint import code_faults, lint, long_prose
+from course_build.notebook.lint import code_faults, lint, long_prose, source_faults
 from course_build.notebook.practice import check_practice
 from course_build.notebook.quiz import check_quiz
 from course_build.notebook.reference import Reference, load_reference
@@ -100,9 +100,9 @@ class Renderer:
 
     def _told(
         self, units: Sequence[Unit], language: str, stale: Sequence[Finding]
-    ) -> tuple[list[str | None], str]:
+    ) -> tuple[list[str], str]:
         """What the head of a notebook or page tells: the stale cells, a draft's progress."""
-        keys = [finding.key for finding in stale] if self.preview else []
+        keys = [str(finding.key) for finding in stale] if self.preview else []
         return keys, progress(units, language) if language in self.settings.drafts else ""
 
     def _render_module(
@@ -149,7 +149,7 @@ def build_course(
     languages: Sequence[str],
     *,
     preview: bool = False,
-    apply: Apply = map,
+    apply: Apply[Any] = map,
 ) -> Course:
     """Render the sources at these paths in these languages; raises CourseError.
 
@@ -224,6 +224,7 @@ def read_units(cells: Sequence[Cell], settings: Settings) -> list[Unit]:
             *check_exercises(units),
             *check_practice(units),
             *check_quiz(units),
+            *source_faults([cell for unit in in_step for cell in unit.cells]),
             *(f for unit in code for f in check_code_twins(unit)),
             *(f for unit in prose for f in check_parity(unit)),
             *(f for unit in code for cell in unit.cells

@@ -61,7 +61,7 @@ def _check_parts(name: str, cells: list[Cell]) -> list[Finding]:
             message = f"the exercise {name!r} has {count} cells of role={role!r}"
             findings.append(cells[0].finding("exercise-parts", message, f"give it {wanted}"))
     if not findings and sorted(roles, key=ORDER.index) != roles:
-        message = f"the parts of {name!r} come as {', '.join(roles)}"
+        message = f"the parts of {name!r} come as {', '.join(map(str, roles))}"
         findings.append(
             cells[0].finding("exercise-order", message, f"order them as {', '.join(ORDER)}")
         )

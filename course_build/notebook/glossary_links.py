@@ -8,6 +8,7 @@ with the links in it is left as it was.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from markdown_it.token import Token
 
@@ -80,7 +81,9 @@ class Linker:
 
     def link(self, text: str, language: str, linked: set[str]) -> tuple[list[str], str]:
         """The terms that a text uses, and the text with links to those that are not yet linked."""
-        used, edits, new = [], [], set()
+        used: list[str] = []
+        edits: list[tuple[int, int, str]] = []
+        new: set[str] = set()
         for inline in _paragraphs(text):
             wanted = []
             for use in self._uses(inline, language):
@@ -200,9 +203,9 @@ def _pieces(inline: Token) -> Iterator[tuple[int, str]]:
         place = max(place, found + len(sought or "")) if found >= 0 else place
 
 
-def _said(tokens: Sequence[Token]) -> list[tuple]:
+def _said(tokens: Sequence[Token]) -> list[tuple[Any, ...]]:
     """What inline tokens say, links to the glossary apart."""
-    said: list[tuple] = []
+    said: list[tuple[Any, ...]] = []
     ours = False
     for token in tokens:
         if token.type == "link_open" and str(token.attrGet("href")).startswith(f"{PAGE}#"):

@@ -8,6 +8,7 @@ from pyflakes import checker, messages
 from course_build.base.findings import Finding
 from course_build.base.places import PACKAGE
 from course_build.notebook.compose import NotebookCell
+from course_build.source.cells import Cell
 from course_build.source.code import without_commands
 from course_build.text.prose import count_words
 
@@ -38,6 +39,24 @@ def code_faults(cells: Sequence[NotebookCell]) -> list[Finding]:
     for number, fault in [*leftovers, *_undefined_names(tree)]:
         cell, line = written[number - 1]
         findings.append(Finding(line.path, line.number, cell.origin.key, *fault))
+    return findings
+
+
+def source_faults(cells: Sequence[Cell]) -> list[Finding]:
+    """Names that a source does not know when it is run as it is written, in a checkout.
+
+    There an import brings only what it names; in a notebook, also what that needs.
+    """
+    code = [cell for cell in cells if cell.kind == "code"]
+    # A tree of all counts its lines from the first cell; each is told of in its own.
+    written = [
+        (cell, line) for cell in code for line, _ in enumerate(cell.text.split("\n"), start=1)
+    ]
+    tree = ast.parse("\n".join(without_commands(cell.text) for cell in code))
+    findings = []
+    for number, fault in _undefined_names(tree):
+        cell, line = written[number - 1]
+        findings.append(cell.finding(*fault, line=line))
     return findings
 
 

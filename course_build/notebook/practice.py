@@ -60,10 +60,6 @@ def _calls(cell: Cell, name: str) -> list[ast.Call]:
     return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
 
 
-def _constant(node: ast.expr, kind: type) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is kind
-
-
 def _read_table(cell: Cell, call: ast.Call) -> tuple[Table | None, list[Finding]]:
     wanted = (
         'progress = Progress("module_NN", {"name": ("core", "title"), ...}), all in plain words'
@@ -74,43 +70,58 @@ def _read_table(cell: Cell, call: ast.Call) -> tuple[Table | None, list[Finding]
         if isinstance(node, ast.Assign) and node.value is call
         and isinstance(node.targets[0], ast.Name)
     ]  # fmt: skip
-    module, rows = [*call.args, None, None][:2]
-    plain = owner and len(call.args) == 2 and not call.keywords and isinstance(rows, ast.Dict)
-    if not plain or not _constant(module, str) or not all(map(_is_row, rows.keys, rows.values)):
+    rows = _read_rows(call.args[1]) if len(call.args) == 2 and not call.keywords else None
+    module = _word(call.args[0]) if rows is not None else None
+    if not owner or rows is None or module is None:
         message = "the table of exercises cannot be read here"
         finding = cell.finding("progress-table", message, f"write {wanted}", line=call.lineno)
         return None, [finding]
     findings = []
     stem = cell.path.rsplit("/", 1)[-1]
-    if not stem.startswith(f"{module.value}_"):
-        message = f"the progress of {module.value!r} is kept by another module, {stem}"
+    if not stem.startswith(f"{module}_"):
+        message = f"the progress of {module!r} is kept by another module, {stem}"
         mend = f"write {'_'.join(stem.split('_')[:2])!r}"
-        findings.append(cell.finding("progress-module", message, mend, line=module.lineno))
-    names = [key.value for key in rows.keys]
-    for key in rows.keys:
-        if names.count(key.value) > 1:
-            message = f"the exercise {key.value!r} stands twice in the table"
+        line = call.args[0].lineno
+        findings.append(cell.finding("progress-module", message, mend, line=line))
+    names = [name for name, _, _ in rows]
+    for name, line, _ in rows:
+        if names.count(name) > 1:
+            message = f"the exercise {name!r} stands twice in the table"
             mend = "keep one of them"
-            findings.append(cell.finding("progress-exercise", message, mend, line=key.lineno))
-    levels = {key.value: row.elts[0].value for key, row in zip(rows.keys, rows.values, strict=True)}
-    lines = {key.value: key.lineno for key in rows.keys}
+            findings.append(cell.finding("progress-exercise", message, mend, line=line))
+    levels = {name: level for name, _, level in rows}
+    lines = {name: line for name, line, _ in rows}
     return Table(cell, owner[0], levels, lines), findings
 
 
-def _is_row(key: ast.expr | None, row: ast.expr) -> bool:
-    return (
-        key is not None
-        and _constant(key, str)
-        and isinstance(row, ast.Tuple)
-        and len(row.elts) == 2
-        and all(_constant(word, str) and word.value.strip() for word in row.elts)
-    )
+def _read_rows(table: ast.expr) -> list[tuple[str, int, str]] | None:
+    """Each exercise with its line and its level; None where one is not in plain words."""
+    if not isinstance(table, ast.Dict):
+        return None
+    rows = []
+    for key, row in zip(table.keys, table.values, strict=True):
+        match row:
+            case ast.Tuple(elts=[first, second]):
+                name, level, title = _word(key), _word(first), _word(second)
+            case _:
+                return None
+        if key is None or name is None or not (level and level.strip() and title and title.strip()):
+            return None
+        rows.append((name, key.lineno, level))
+    return rows
+
+
+def _word(node: ast.expr | None) -> str | None:
+    """The string that an expression is, if it is a plain one."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return None
 
 
 def _check_table(table: Table, units: Sequence[Unit]) -> Iterator[Finding]:
     """The table of one language against the exercises and the headings of that language."""
     cell = table.cell
-    stubs = {unit.first.exercise: unit.first for unit in units if unit.first.role == "stub"}
+    stubs = {str(unit.first.exercise): unit.first for unit in units if unit.first.role == "stub"}
     for name, level in table.levels.items():
         if level not in LEVELS:
             message = f"the level of {name!r} is {level!r}"
@@ -137,7 +148,7 @@ def _check_heading(table: Table, name: str, stub: Cell, units: Sequence[Unit]) -
     for cell in unit.cells if unit else ():
         if table.cell.lang not in (None, cell.lang) or cell.lang not in CHROME:
             continue
-        word = say(cell.lang, table.levels[name])
+        word = say(str(cell.lang), table.levels[name])
         if f"({word})" not in _last_heading(cell):
             message = f"the heading of {name!r} does not say its level: {_last_heading(cell)}"
             mend = f'write ({word}) in it, or change the level in cell "{table.cell.key}"'
@@ -159,7 +170,8 @@ def _check_checks(table: Table, units: Sequence[Unit]) -> Iterator[Finding]:
                 continue
             body = parse_code(cell.text).body
             wanted = f'{table.name}.check("{cell.exercise}", contract, candidate)'
-            calls = [node for node in ast.walk(ast.Module(body, [])) if _checks(node, table.name)]
+            nodes = ast.walk(ast.Module(body, []))
+            calls = [n for n in nodes if isinstance(n, ast.Call) and _checks(n, table.name)]
             last = body[-1].value if body and isinstance(body[-1], ast.Expr) else None
             if cell.role != "check":
                 for call in calls:
@@ -172,9 +184,9 @@ def _check_checks(table: Table, units: Sequence[Unit]) -> Iterator[Finding]:
                 yield cell.finding("progress-check", message, mend)
 
 
-def _checks(node: ast.AST, name: str) -> bool:
+def _checks(node: ast.Call, name: str) -> bool:
     """Is this a call of the table's method, by the table's own name?"""
-    method = getattr(node, "func", None)
+    method = node.func
     return (
         isinstance(method, ast.Attribute)
         and method.attr == "check"
@@ -182,5 +194,5 @@ def _checks(node: ast.AST, name: str) -> bool:
     )
 
 
-def _names(call: ast.Call, exercise: str | None) -> bool:
-    return bool(call.args) and _constant(call.args[0], str) and call.args[0].value == exercise
+def _names(call: ast.expr | None, exercise: str | None) -> bool:
+    return isinstance(call, ast.Call) and bool(call.args) and _word(call.args[0]) == exercise

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from course_build.base.findings import Finding
 from course_build.source.cells import Cell
@@ -55,7 +56,7 @@ def _stray_questions(cell: Cell) -> Iterator[Finding]:
             yield cell.finding("quiz-role", message, 'give the cell role="quiz"', line=node.lineno)
 
 
-def _is_ask(node: ast.expr) -> bool:
+def _is_ask(node: ast.expr) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ask"
 
 

@@ -38,14 +38,19 @@ def to_bytes(values: Mapping[str, Any]) -> bytes:
     return (nbformat.v4.writes_json(notebook) + "\n").encode()  # nbformat.writes validates again
 
 
-def _cell(cell: NotebookCell) -> dict:
-    metadata: dict = {}
+def _cell(cell: NotebookCell) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
     tags = dict.fromkeys([*cell.tags, "hide-input"] if cell.folded else cell.tags)
     if tags:
         metadata["tags"] = list(tags)
     if cell.folded:
         metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
-    written = {"cell_type": cell.kind, "id": cell.id, "metadata": metadata, "source": cell.source}
+    written: dict[str, Any] = {
+        "cell_type": cell.kind,
+        "id": cell.id,
+        "metadata": metadata,
+        "source": cell.source,
+    }
     if cell.kind == "code":
         written |= {"execution_count": None, "outputs": []}
     return written

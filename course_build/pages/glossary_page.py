@@ -78,7 +78,5 @@ def _first_use(key: str, language: str, uses: Mapping[str, Mapping[str, Place]])
             section = f": {place.section}" if place.section else ""
             target = f"{stem}.ipynb#{place.key}"
             number = module_number(stem)
-            return [
-                say(language, "glossary_first", number=number, section=section, target=target)
-            ]
+            return [say(language, "glossary_first", number=number, section=section, target=target)]
     return []

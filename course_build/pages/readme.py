@@ -36,7 +36,8 @@ def with_links(
     for language in settings.languages:
         path, block = readme_path(language, settings), _block(language, stems, settings)
         if BLOCK.search(readmes.get(path, "")):
-            written[path] = BLOCK.sub(lambda match, new=block: new, readmes[path]).encode()
+            literal = block.replace("\\", r"\\")  # a name may not be read as a group
+            written[path] = BLOCK.sub(literal, readmes[path]).encode()
     return written
 
 

@@ -30,11 +30,11 @@ TAGS = {
     "em", "hr", "i", "kbd", "label", "li", "ol", "p", "pre", "progress", "s", "samp", "small",
     "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
     "tr", "u", "ul", "var",
-}
+}  # fmt: skip
 FORGOTTEN = {  # with all that is in them
     "embed", "frame", "iframe", "math", "noembed", "noframes", "noscript", "object",
     "plaintext", "script", "select", "style", "svg", "template", "textarea", "title", "xmp",
-}
+}  # fmt: skip
 ATTRIBUTES = {
     "*": {"style"},
     "a": {"href", "title"},
@@ -47,15 +47,15 @@ CLASSES = {"p": {"course-call"}}  # of course_lib/practice; course.css hides it
 STYLES = {
     "background", "border", "border-collapse", "color", "font", "font-style", "font-weight",
     "padding", "text-align", "white-space",
-}
+}  # fmt: skip
 SHAPES = {
     "circle", "clipPath", "defs", "desc", "ellipse", "g", "image", "line", "linearGradient",
     "marker", "mask", "path", "pattern", "polygon", "polyline", "radialGradient", "rect",
     "stop", "style", "svg", "symbol", "text", "textPath", "title", "tspan", "use",
-}
+}  # fmt: skip
 FUNCTIONS = {
     "hsl", "hsla", "matrix", "rgb", "rgba", "rotate", "scale", "skewx", "skewy", "translate",
-}
+}  # fmt: skip
 CONTROLS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )

@@ -12,9 +12,7 @@ from course_build.site.meta import plain_title
 ACROSS = r'(<a [^>]*?href="(?:\.\./)+({codes})/[^"]*")'  # a link to another language's page
 
 
-def finish_page(
-    app: Any, name: str, template: str, context: dict[str, Any], doctree: Any
-) -> None:
+def finish_page(app: Any, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Change the title, the neighbours' titles and the body in the template's context.
 
     Sphinx gives the title for a list of results, which names the module too.

@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from course_build.base.findings import CourseError, Finding, stop_if_broken
 from course_build.base.quick_imports import without_server
@@ -91,7 +92,7 @@ def _text_of(chunk: Chunk) -> str:
     return "\n".join(_strip_blank_lines(read["source"].split("\n"))[1])
 
 
-def _read_alone(chunk: Chunk) -> list:
+def _read_alone(chunk: Chunk) -> list[Any]:
     """Let jupytext read one cell alone, so that its mistakes stay there."""
     return jupytext.reads("\n".join([chunk.header, *chunk.body]), fmt="py:percent").cells
 
@@ -144,8 +145,9 @@ def _read_cell(
     header, findings = read_header(path, chunk.line, chunk.header, read, languages)
     if header is None:
         return None, findings
-    if header.kind == "markdown":
-        written = BLOCK.fullmatch("\n" + "\n".join(chunk.body))["text"].split("\n")
+    block = BLOCK.fullmatch("\n" + "\n".join(chunk.body))
+    if block and header.kind == "markdown":  # _shape_findings has refused any that is no block
+        written = block["text"].split("\n")
         skipped = chunk.body.index('r"""') + 1
     else:
         written, skipped = list(chunk.body), 0

@@ -42,7 +42,7 @@ def comments(text: str) -> tuple[tuple[int, int, str], ...]:
     """Every comment as (line from 1, column, text); never what only looks like one in a string."""
     if "#" not in text:
         return ()
-    reader = io.StringIO(without_commands(text) + "\n").readline
+    reader = io.StringIO(without_commands(text) + "\n").readline  # %pip is no token of Python
     return tuple(
         (*token.start, token.string)
         for token in tokenize.generate_tokens(reader)
@@ -71,5 +71,9 @@ def strings_in(text: str) -> list[str]:
         nodes = ast.walk(parse_code(text))
     except SyntaxError:
         return []
-    strings = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    return [n.value for n in sorted(strings, key=lambda n: (n.lineno, n.col_offset))]
+    strings = [
+        (node.lineno, node.col_offset, node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [text for _, _, text in sorted(strings)]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from course_build.base.findings import Finding
 
@@ -20,7 +21,8 @@ ROLES = {
 ATTRIBUTES = ("key", "lang", "tags", "role", "exercise", "reference", "differs")
 LIBRARY_KEY = "course-lib"  # of the cell that carries the library
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-LONGEST_KEY = 50
+LONGEST_KEY = 50  # nbformat allows an id 64 characters, and quizzes take some
+# What jupytext notes for its own way back to a script: nobody wrote it in the header.
 JUPYTEXT_OWN = ("cell_marker", "lines_to_next_cell")
 
 
@@ -56,7 +58,7 @@ def with_stamp(written: str, name: str, fresh: str) -> str:
 
 
 def read_header(
-    path: str, line: int, written: str, read: Mapping, languages: Sequence[str]
+    path: str, line: int, written: str, read: Mapping[str, Any], languages: Sequence[str]
 ) -> tuple[Header | None, list[Finding]]:
     """Understand one header; what is wrong with it is said all at once.
 
@@ -83,7 +85,7 @@ Problem = tuple[str, str, str]
 
 
 def _problems(
-    written: str, kind: str, attributes: Mapping[str, object], languages: Sequence[str]
+    written: str, kind: str, attributes: Mapping[str, Any], languages: Sequence[str]
 ) -> list[Problem]:
     """Everything wrong with a header, as (rule, message, mend)."""
     if "incorrectly_encoded_metadata" in attributes or kind == "raw":
@@ -108,7 +110,7 @@ def _problems(
 
 
 def _value_problems(
-    kind: str, attributes: Mapping[str, object], languages: Sequence[str]
+    kind: str, attributes: Mapping[str, Any], languages: Sequence[str]
 ) -> list[Problem]:
     key, lang, role = (attributes.get(name) for name in ("key", "lang", "role"))
     problems: list[Problem] = []
@@ -134,6 +136,6 @@ def _value_problems(
     return problems
 
 
-def _are_tags(value: object) -> bool:
+def _are_tags(value: Sequence[str]) -> bool:
     """jupytext has made sure of a list of different strings; they must also be there, and words."""
     return bool(value) and all(re.fullmatch(r"[\w-]+", tag) for tag in value)

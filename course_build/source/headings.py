@@ -23,7 +23,7 @@ def check_heading_order(units: Sequence[Unit], languages: Sequence[str]) -> list
 def _headings(cell: Cell) -> Iterator[tuple[int, int]]:
     """The level and the line of each heading in a cell of prose."""
     for token in parse_prose(cell.text) if cell.kind == "markdown" else ():
-        if token.type == "heading_open":
+        if token.type == "heading_open" and token.map:
             yield int(token.tag.removeprefix("h")), token.map[0] + 1
 
 

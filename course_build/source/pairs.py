@@ -34,6 +34,13 @@ class Pair:
         return CONFIRMED if self.translation.stamp == stamp(self.source.text) else STALE
 
     @property
+    def written(self) -> Cell:
+        """The translation of a pair that is not missing."""
+        if self.translation is None:
+            raise LookupError(f"{self.name} has no {self.language} text")
+        return self.translation
+
+    @property
     def name(self) -> str:
         """What the command line calls this cell."""
         return cell_name(self.source.path, self.source.key)

@@ -36,12 +36,13 @@ class Unit:
     def in_step(self, drafts: Collection[str]) -> "Unit":
         """This unit without the translations of an older text that a draft is allowed to have."""
         return Unit(
-            tuple(c for c in self.cells if c.lang not in drafts or not self.is_stale(c.lang))
+            tuple(c for c in self.cells if c.lang not in drafts or not self.is_stale(str(c.lang)))
         )
 
 
 def stamp(text: str) -> str:
     """Stamp a source-language text; white space at line ends and around does not count."""
+    # Systems end lines in three ways and write й in one character or two: no change to a reader.
     text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = [line.rstrip() for line in text.split("\n")]
     return hashlib.sha256("\n".join(lines).strip("\n").encode()).hexdigest()[:8]

@@ -177,12 +177,12 @@ def _check_meaning(key: str, means: Any, line: int) -> Iterator[Finding]:
         yield _finding(line, key, message, "say it in plain words")
 
 
-def _term(key: str, table: dict, settings: Settings, lines: _Lines) -> Term:
+def _term(key: str, table: dict[str, Any], settings: Settings, lines: _Lines) -> Term:
     words = {code: _word(table[code]) for code in settings.languages if code in table}
     return Term(key, tuple(table["identifiers"]), words, lines.of(key))
 
 
-def _word(table: dict) -> Word:
+def _word(table: dict[str, Any]) -> Word:
     name, also = table["name"], tuple(table.get("also", ()))
     seen = tuple(table.get("seen", (name, *also)))
     return Word(name, also, tuple(table.get("avoid", {}).items()), table["means"], seen)

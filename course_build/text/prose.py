@@ -49,4 +49,5 @@ def _read_pieces(tokens: Sequence[Token]) -> Iterator[str]:
         if token.type in ("table_open", "table_close"):
             in_table = token.type == "table_open"
         elif token.type == "inline" and not in_table:
-            yield "".join(child.content or " " for child in token.children if child.type in READ)
+            children = token.children or ()
+            yield "".join(child.content or " " for child in children if child.type in READ)

@@ -43,6 +43,7 @@ def word_diff(before: str, after: str, marks: Marks) -> str:
 def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Cut both texts into (before, after); changes with only a space or a sign between are one."""
     pending: list[str] = ["", ""]
+    # autojunk would take the words that a long text uses most, such as "the", for noise
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         before, after = "".join(old[i1:i2]), "".join(new[j1:j2])
@@ -94,8 +95,8 @@ def side_by_side(left: str, right: str, width: int) -> list[str]:
         for one, other in [*rows, ("", "")]:
             lefts.append(one)
             rights.append(other)
-    room = [half - len(MARK.sub("", line)) for line in lefts]
+    room = [half - len(MARK.sub("", line)) for line in lefts]  # marks become codes of no width
     return [
         f"{line}{' ' * more}{BETWEEN}{other}".rstrip()
         for line, more, other in zip(coloured(lefts), room, rights, strict=True)
-    ][:-1]
+    ][:-1]  # without the blank row below the last paragraph

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from course_build.base.findings import Finding
 from course_build.source.allowances import ATTRIBUTE, allow, check_allowances
@@ -9,6 +10,7 @@ from course_build.source.cells import Cell
 from course_build.source.code import parse_code
 from course_build.source.twins import Unit
 from course_build.text.strings import (
+    Text,
     is_name,
     is_text,
     percent_fields,
@@ -44,7 +46,7 @@ def _compare_strings(cell: Cell, here: ast.Module, first: Cell, there: ast.Modul
     return findings
 
 
-def _strings(node: ast.AST) -> Iterator[ast.expr]:
+def _strings(node: ast.AST) -> Iterator[Text]:
     """The strings of a tree; equal trees have them in the same order."""
     for child in ast.iter_child_nodes(node):
         if is_text(child):
@@ -54,7 +56,7 @@ def _strings(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _differences(
-    here: object, there: object, places: tuple[int, int] = (1, 1)
+    here: Any, there: Any, places: tuple[int, int] = (1, 1)
 ) -> Iterator[tuple[int, int, str]]:
     """Walk both trees together; yield (line here, line there, what differs)."""
     places = getattr(here, "lineno", places[0]), getattr(there, "lineno", places[1])
@@ -63,9 +65,9 @@ def _differences(
     elif type(here) is not type(there):
         yield *places, "the code differs"
     elif isinstance(here, ast.AST):
-        if _is_percent_format(here) and _is_percent_format(there):
-            fields = percent_fields(here.left), percent_fields(there.left)
-            yield from _compare_fields(*fields, places)
+        ours, theirs = _percent_format(here), _percent_format(there)
+        if ours is not None and theirs is not None:
+            yield from _compare_fields(percent_fields(ours), percent_fields(theirs), places)
         for name in here._fields:
             yield from _differences(getattr(here, name), getattr(there, name), places)
     elif isinstance(here, list):
@@ -82,10 +84,10 @@ def _differences(
 
 
 def _compare_texts(
-    here: ast.expr, there: ast.expr, places: tuple[int, int]
+    here: Text, there: Text, places: tuple[int, int]
 ) -> Iterator[tuple[int, int, str]]:
     yield from _compare_fields(placeholders(here), placeholders(there), places)
-    if is_name(there) and (not is_name(here) or here.value != there.value):
+    if is_name(there) and getattr(here, "value", None) != getattr(there, "value", None):
         yield *places, f"the name {ast.unparse(there)} became {ast.unparse(here)}"
     if _has_words(there) and not _has_words(here):
         yield *places, f"the words of {ast.unparse(there)} are missing"
@@ -98,14 +100,17 @@ def _compare_fields(
         yield *places, f"the placeholders {here} are not {there}"
 
 
-def _has_words(node: ast.expr) -> bool:
+def _has_words(node: Text) -> bool:
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     texts = (str(part.value) for part in parts if isinstance(part, ast.Constant))
     return any(character.isalpha() for text in texts for character in text)
 
 
-def _is_percent_format(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_text(node.left)
+def _percent_format(node: object) -> Text | None:
+    """The string that stands before `%`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_text(node.left):
+        return node.left
+    return None
 
 
 def _finding(cell: Cell, first: Cell, here: int, there: int, what: str) -> Finding:

@@ -63,14 +63,14 @@ def with_stamps(text: str, pairs: Iterable[Pair], first: str) -> str:
     """Write into a source that these translations were read against today's text."""
     lines = text.split("\n")
     for pair in pairs:
-        place = pair.translation.line - 1
+        place = pair.written.line - 1
         lines[place] = with_stamp(lines[place], first, stamp(pair.source.text))
     return "\n".join(lines)
 
 
 def _told(pair: Pair) -> str:
-    was = "was stale" if pair.translation.stamp else "had no stamp"
-    source, translation = pair.source, pair.translation
+    was = "was stale" if pair.written.stamp else "had no stamp"
+    source, translation = pair.source, pair.written
     return "\n".join(
         [
             f"{pair.name} confirmed in {pair.language} ({was})",

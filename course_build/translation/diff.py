@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     if not stale:
         return WORK if any(pair.language not in settings.drafts for pair in missing) else DONE
     whole = not any(":" in name for name in names)
-    findings = [stale_twin(pair.source, pair.translation) for pair in stale]
+    findings = [stale_twin(pair.source, pair.written) for pair in stale]
     print("correct the translation where it needs it, then confirm what you have read:")
     print(*commands(["confirm"], findings, settings.languages, MOST if whole else len(stale)))
     return WORK
@@ -84,9 +84,10 @@ class Screen:
 
 def find_earlier(root: Path, pairs: Sequence[Pair]) -> list[Earlier | None]:
     """For each pair the source text that its translation was confirmed against, if known."""
-    marks = [(pair.source.key, pair.translation.stamp) for pair in pairs]
+    marks = [(pair.source.key, str(pair.written.stamp)) for pair in pairs]
     found: dict[tuple[str, str, str], Earlier] = {}
-    for path, language in dict.fromkeys((pair.source.path, pair.source.lang) for pair in pairs):
+    sources = [(pair.source.path, str(pair.source.lang)) for pair in pairs]
+    for path, language in dict.fromkeys(sources):
         wanted = {
             mark for pair, mark in zip(pairs, marks, strict=True)
             if pair.source.path == path and pair.state == STALE
@@ -98,7 +99,7 @@ def find_earlier(root: Path, pairs: Sequence[Pair]) -> list[Earlier | None]:
 
 def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
     """One cell: where it is, what is known, the change in the source, the translation."""
-    source, translation = pair.source, pair.translation
+    source, translation = pair.source, pair.written
     title = f"{pair.name}  {translation.path}:{translation.line}"
     lines = [
         f"{BOLD}{title}{END}" if screen.colour else title,
@@ -112,8 +113,8 @@ def shown(pair: Pair, earlier: Earlier | None, screen: Screen) -> list[str]:
     texts = (marked, translation.text)
     is_prose = source.kind == "markdown"
     if is_prose and screen.width >= WIDE:
-        columns = [f"{head}\n\n{text}" for head, text in zip(heads, texts, strict=True)]
-        return [*lines, *side_by_side(*columns, screen.width)]
+        left, right = (f"{head}\n\n{text}" for head, text in zip(heads, texts, strict=True))
+        return [*lines, *side_by_side(left, right, screen.width)]
     width = min(screen.width, LONGEST) - len(INDENT)
     first, second = [wrapped(text, width) if is_prose else text.split("\n") for text in texts]
     stacked = [heads[0], *coloured(first), "", heads[1], *second]
@@ -141,7 +142,7 @@ def known(pair: Pair, earlier: Earlier | None) -> str:
         return f"the {first} text changed {earlier.changed}"
     return (
         f"the {first} text changed; its earlier words are not known here, "
-        f"the stamp {pair.translation.stamp} only tells that they were others"
+        f"the stamp {pair.written.stamp} only tells that they were others"
     )
 
 

@@ -59,7 +59,7 @@ def _in_versions(
     for version in history:
         for key, text in texts_in(version.text, language):
             mark = stamp(text)
-            if (key, mark) in wanted:
+            if key is not None and (key, mark) in wanted:
                 found.setdefault((key, mark), Earlier(text, changed))
             elsewhere.setdefault(mark, Earlier(text, changed))
         if found.keys() == wanted:

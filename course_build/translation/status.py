@@ -61,11 +61,11 @@ def run(options: argparse.Namespace, root: Path) -> int:
     found = to_do(pairs)
     work = [finding for finding in found if finding.lang not in settings.drafts]
     steps = [f for f in found if f.stale or f.lang not in settings.drafts]
-    steps = [*list_work(work), *next_steps(steps, settings.languages)]
-    steps += to_translate(pairs, settings.drafts)
-    if not steps and not broken:
-        steps = [ALL_DONE]
-    print("".join(f"\n{line}" for line in steps))
+    lines = [*list_work(work), *next_steps(steps, settings.languages)]
+    lines += to_translate(pairs, settings.drafts)
+    if not lines and not broken:
+        lines = [ALL_DONE]
+    print("".join(f"\n{line}" for line in lines))
     if broken:
         return BROKEN
     return WORK if work else DONE
@@ -127,5 +127,5 @@ def to_do(pairs: Iterable[Pair]) -> tuple[Finding, ...]:
         if pair.state == MISSING:
             findings.append(missing_twin(pair.source, pair.language))
         elif pair.state in TO_READ:
-            findings.append(stale_twin(pair.source, pair.translation))
+            findings.append(stale_twin(pair.source, pair.written))
     return in_reading_order(findings)

@@ -17,6 +17,7 @@ from course_build.outputs.executed import joined, outputs
 from course_build.outputs.views import VIEW, read_view
 from course_build.proofreading.languages import TABLES, script_of
 from course_build.source.code import parse_code
+from course_build.text.strings import Text, is_text
 
 SVG = "image/svg+xml"
 ALT = "alt text"
@@ -191,14 +192,17 @@ def messages(trees: Iterable[ast.Module]) -> list[re.Pattern[str]]:
         for raised in ast.walk(tree)
         if isinstance(raised, ast.Raise)
         for node in ast.walk(raised)
-        if isinstance(node, ast.JoinedStr) or _is_text(node)
+        if is_text(node)
     }
     return [re.compile(text) for text in sorted(texts, key=len, reverse=True) if _says(text)]
 
 
-def _pattern(node: ast.AST) -> str:
+def _pattern(node: Text) -> str:
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    pieces = [SPACES.sub(" ", re.escape(p.value)) if _is_text(p) else GAP for p in parts]
+    pieces = [
+        SPACES.sub(" ", re.escape(str(part.value))) if isinstance(part, ast.Constant) else GAP
+        for part in parts
+    ]
     text = "".join(pieces).strip().removeprefix(GAP).removesuffix(GAP).strip()
     begins, ends = (r"\b" if end.isalnum() else "" for end in (text[:1], text[-1:]))
     return (begins + text + ends).replace(" ", r"\s+")
@@ -207,10 +211,6 @@ def _pattern(node: ast.AST) -> str:
 def _says(pattern: str) -> bool:
     """A pattern that says something: not gaps alone, which would match any text."""
     return len(WORD.findall(pattern.replace(GAP, "").replace(r"\s", ""))) >= 2
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _trees(notebook: Mapping[str, Any]) -> Iterator[ast.Module]:

@@ -35,6 +35,6 @@ def commands(
     verbs: Sequence[str], findings: Sequence[Finding], languages: Sequence[str], most: int = MOST
 ) -> list[str]:
     """Commands that name these cells; a module with more than `most` of them by its number."""
-    names = names_of(((finding.path, finding.key) for finding in findings), most)
-    limit = dict.fromkeys(finding.lang for finding in findings) if len(languages) > 2 else ()
+    names = names_of(((finding.path, str(finding.key)) for finding in findings), most)
+    limit = dict.fromkeys(str(finding.lang) for finding in findings) if len(languages) > 2 else ()
     return [f"    {command(verb, names, limit)}" for verb in verbs]

@@ -24,6 +24,7 @@ class BatchGeneration:
         self.reasons = [_stop_reason(self, row) for row in range(len(self.prompts))]
         self.newest: list[int | None] | None = None
         self.cut_short = False
+        self.batch_number: int | None = None  # the decoder's, once the prompts are read
 
     def __iter__(self) -> Iterator[list[int | None]]:
         return self
@@ -37,13 +38,15 @@ class BatchGeneration:
         self.cut_short = True
         logits = _next_logits(self, running)
         options = (self.options[name] for name in ("temperature", "top_p", "rng", "top_k"))
-        drawn = iter(batched_sample(logits[running], *options).tolist())
-        self.newest = [next(drawn) if runs else None for runs in running]
-        for row in np.flatnonzero(running):
-            self.tokens[row].append(self.newest[row])
+        drawn = batched_sample(logits[running], *options).tolist()
+        newest: list[int | None] = [None] * len(running)
+        for row, token in zip(np.flatnonzero(running).tolist(), drawn, strict=True):
+            newest[row] = token
+            self.tokens[row].append(token)
             self.reasons[row] = _stop_reason(self, row)
+        self.newest = newest
         self.cut_short = False
-        return list(self.newest)
+        return list(newest)
 
 
 def _next_logits(generation: "BatchGeneration", running: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ def nucleus_of(values: np.ndarray, probs: np.ndarray, top_p: float) -> np.ndarra
         first = max(len(probs) - count, 0)
         mass = np.cumsum(np.sort(np.partition(probs, first)[first:])[::-1])
         if mass[-1] >= top_p or first == 0:
-            return largest(values, min(1 + np.searchsorted(mass, top_p), len(probs)))
+            return largest(values, min(1 + int(np.searchsorted(mass, top_p)), len(probs)))
         count *= 16
 
 

@@ -23,7 +23,7 @@ def single_threaded_products() -> Iterator[None]:
     """Compute every matrix product inside with one thread: the caller has threads of its own."""
     found = _openblas_calls()
     before = blas_threads()
-    if before == 1:
+    if found is None or before == 1:
         yield
         return
     try:
@@ -37,7 +37,8 @@ def single_threaded_products() -> Iterator[None]:
 def _openblas_calls() -> tuple[Any, Any] | None:
     """Find OpenBLAS's getter and setter among what NumPy's own library has loaded."""
     try:
-        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+        # NumPy gives its own library no public name.
+        library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
     except (AttributeError, OSError):
         return None
     for prefix in _BLAS_PREFIXES:

@@ -1,5 +1,6 @@
 """Attention of the fast stage: new queries over views of the cache, in place."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def attend(
     values: np.ndarray,
     scores: np.ndarray,
     out: np.ndarray,
-    ends: list[int],
+    ends: Sequence[int],
 ) -> None:
     """Write softmax(q kᵀ) v of queries that carry the factor 1/√d_head already.
 
@@ -63,11 +64,11 @@ def attend(
         weights = scores[..., :length]
         np.matmul(scaled, keys, out=weights)
         for row, end in enumerate(ends):
-            weights[row, :, :, end:] = -np.inf
+            weights[row, :, :, end:] = -np.inf  # what a longer row left room for is not its past
         softmax_in_place(weights)
         np.matmul(weights, values, out=out)
         return
-    for first in range(0, width, _QUERY_TILE):
+    for first in range(0, width, _QUERY_TILE):  # all at once a long prompt would need T² scores
         last = min(first + _QUERY_TILE, width)
         seen = length - width + last  # the tile's last query sees this many keys
         tile = scores[:, :, : last - first, :seen]

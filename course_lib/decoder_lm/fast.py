@@ -162,7 +162,7 @@ def _decode_batch(decoder: "FastDecoder", token_ids: Any, active: Any) -> np.nda
 def _prefill_batch(decoder: "FastDecoder", prompts: Any) -> np.ndarray:
     prompts = checked_prompts(prompts, decoder.shape)
     batch, decoder.batch = decoder.batch, None  # a failure on the way leaves no half-read batch
-    if batch is None or batch.rows != len(prompts):
+    if batch is None or batch.rows != len(prompts):  # else all buffers fit already
         decoder.lay_out(len(prompts))
         batch = _Batch(decoder.model, decoder.crew, len(prompts))
     for cache in batch.caches:
@@ -176,7 +176,7 @@ def _prefill_batch(decoder: "FastDecoder", prompts: Any) -> np.ndarray:
     with single_threaded_products():
         x = TokenPass(decoder.model, decoder.crew, groups).run(ids)
         last = np.cumsum([len(prompt) for prompt in prompts]) - 1
-        logits = batch.unembedding.run(x[last]).copy()
+        logits = batch.unembedding.run(x[last]).copy()  # the next step writes over the buffer
     decoder.batch, decoder.batch_number = batch, decoder.batch_number + 1
     decoder.stats.record_prefill(len(ids))
     return logits
@@ -186,7 +186,7 @@ def _extend_batch(decoder: "FastDecoder", token_ids: Any) -> np.ndarray:
     batch = _started(decoder)
     ids = checked_token_array(token_ids, decoder.shape, (batch.rows, -1))
     check_room(decoder.shape, batch.lengths, ids.shape[1])
-    decoder.batch = None
+    decoder.batch = None  # as in a step: a failure on the way ends the batch
     logits = all_logits(decoder, even_groups(batch.caches, ids.shape[1]), ids.ravel())
     decoder.batch = batch
     decoder.stats.record_prefill(ids.size)

@@ -64,7 +64,9 @@ def prefill(token_ids: Any, weights: Any, cache: KvCache) -> np.ndarray:
         return Unembedding(model, crew, len(ids)).run(last)
 
 
-def all_logits(model: "FastModel", groups: list[tuple[list, int]], ids: np.ndarray) -> np.ndarray:
+def all_logits(
+    model: "FastModel", groups: list[tuple[list[KvCache], int]], ids: np.ndarray
+) -> np.ndarray:
     """Return the logits of every token of a pass, [N, V]."""
     with single_threaded_products():
         x = TokenPass(model.model, model.crew, groups).run(ids)
@@ -148,6 +150,6 @@ def _checked_threads(threads: Any, shape: ModelShape) -> int:
     if threads is None:
         wide = 12 * shape.d_model**2 >= _WORTH_A_THREAD
         return min(blas_threads(), shape.n_heads, _MOST_THREADS) if wide else 1
-    if not isinstance(threads, numbers.Integral) or not 1 <= threads <= shape.n_heads:
+    if not isinstance(threads, numbers.Integral) or not 1 <= int(threads) <= shape.n_heads:
         raise ValueError(f"threads must be in [1, n_heads={shape.n_heads}], got {threads!r}")
     return int(threads)

@@ -1,6 +1,7 @@
 """One pass of the fast stage over new tokens: every array is allocated before, and written over."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,9 @@ class TokenPass:
     KvCache for every part of the model, and how many tokens each of its rows gets.
     """
 
-    def __init__(self, model: PackedModel, crew: Crew, groups: list[tuple[list, int]]) -> None:
+    def __init__(
+        self, model: PackedModel, crew: Crew, groups: list[tuple[list[KvCache], int]]
+    ) -> None:
         self.model, self.crew, self.groups = model, crew, groups
         self.caches = [(cache, width) for caches, width in groups for cache in caches]
         count = sum(len(caches[0].lengths) * width for caches, width in groups)
@@ -43,7 +46,7 @@ class TokenPass:
                 for work in (_attention_part, _mlp_part):
                     self.norm.write()
                     self.crew.run(work, self.desks, layer)
-                    for desk in self.desks:
+                    for desk in self.desks:  # here, in order: the sum does not depend on threads
                         self.x += desk.gives
         except BaseException:  # an interrupt must not leave the layers out of step
             for cache, _ in self.caches:
@@ -54,11 +57,13 @@ class TokenPass:
         return self.x
 
 
-def _position_sums(groups: list[tuple[list, int]], positions: np.ndarray) -> list[tuple]:
+def _position_sums(
+    groups: list[tuple[list[KvCache], int]], positions: np.ndarray
+) -> list[tuple[Any, ...]]:
     """Say for each group what makes its positions: the rows' lengths, 0 to width - 1, and where."""
     sums, start = [], 0
     for caches, width in groups:
-        lengths = caches[0].lengths
+        lengths = caches[0].lengths  # a view: each run adds to the lengths as they then are
         stop = start + len(lengths) * width
         sums.append((lengths[:, None], np.arange(width), positions[start:stop].reshape(-1, width)))
         start = stop
@@ -97,7 +102,7 @@ class _Desk:
         d_head = groups[0][0].keys.shape[4]
         qkv, ends = room_for(count, first.qkv), [whole_width(first.wo), whole_width(first.w2)]
         gives = np.ones((count, max(ends)), np.float32)  # wo and w2 may be cut differently
-        mixed = np.ones((count, 1 + heads * d_head), np.float32)
+        mixed = np.ones((count, 1 + heads * d_head), np.float32)  # column 0 stays 1, for the bias
         inner = room_for(count, first.w1, constant=1)
         self.inner, self.gate = inner[:, 1:], np.empty_like(inner[:, 1:])
         self.gives = gives[:, :d_model]

@@ -55,22 +55,23 @@ class _Board:
     """
 
     def __init__(self, parts: int) -> None:
-        self.job: tuple = (0, None, ())
+        self.job: tuple[int, Any, tuple[Any, ...]] = (0, None, ())
         self.finished = [0] * parts  # the number of the last job of each part
         self.failures: list[BaseException | None] = [None] * parts
         self.asleep = [False] * parts
-        self.alarms = [queue.SimpleQueue() for _ in range(parts)]
+        self.alarms: list[queue.SimpleQueue[None]] = [queue.SimpleQueue() for _ in range(parts)]
 
 
 def _start_crew(crew: "Crew") -> None:
     board = crew._board = _Board(crew.parts)
     crew._threads = [
+        # daemon: a crew that nobody dismissed must not keep Python from ending
         threading.Thread(target=_serve_crew, args=(board, part), daemon=True)
         for part in range(1, crew.parts)
     ]
     for thread in crew._threads:
         thread.start()
-    weakref.finalize(crew, _dismiss_crew, board)
+    weakref.finalize(crew, _dismiss_crew, board)  # they hold the board alone: a crew can go
 
 
 def _serve_crew(board: Any, part: int) -> None:
@@ -83,9 +84,9 @@ def _serve_crew(board: Any, part: int) -> None:
         try:
             work(part, *arguments)
             board.failures[part] = None
-        except BaseException as failure:
+        except BaseException as failure:  # whatever it is: a dead part would be awaited for ever
             board.failures[part] = failure
-        del work, arguments
+        del work, arguments  # a thread that waits must not keep the model alive
         board.finished[part] = number
 
 
@@ -94,7 +95,7 @@ def _await_job(board: Any, part: int) -> None:
         return
     board.asleep[part] = True  # said before looking again: a new job sees it, or is seen
     while board.job[0] == board.finished[part]:
-        board.alarms[part].get()
+        board.alarms[part].get()  # it may be left from an earlier job: hence the loop
     board.asleep[part] = False
 
 

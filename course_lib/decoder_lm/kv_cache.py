@@ -69,10 +69,10 @@ class CacheStep:
 
 def cache_rows(cache: KvCache, start: int, stop: int) -> KvCache:
     """Return a cache of some of the rows, in the same memory: it fills theirs and no other."""
-    part = copy.copy(cache)
+    part = copy.copy(cache)  # KvCache(...) would allocate slabs only to drop them
     part.keys, part.values = cache.keys[:, start:stop], cache.values[:, start:stop]
     part.lengths = cache.lengths[start:stop]  # a view: to advance the part advances these rows
-    part.step = CacheStep()
+    part.step = CacheStep()  # its own: other rows may be at another layer of their step
     return part
 
 
@@ -89,7 +89,7 @@ def _cache_append(
     for row, end in enumerate(step.ends):
         cache.keys[layer, row, :, end - step.width : end] = keys[row]
         cache.values[layer, row, :, end - step.width : end] = values[row]
-    step.layers = layer + 1
+    step.layers = layer + 1  # last: an append that was interrupted may be made again
     return cache.keys[layer, :, :, : step.end], cache.values[layer, :, :, : step.end]
 
 
@@ -102,7 +102,7 @@ def _open_cache_step(cache: "KvCache", width: int) -> None:
             f"the cache holds {longest} of {room} positions, {width} more do not fit; "
             f"reset() it for a new text or make one with a longer context_length"
         )
-    if min(starts) < longest:
+    if min(starts) < longest:  # else `ends` stays empty, and one assignment serves all rows
         step.ends = [start + width for start in starts]
     step.width, step.end = width, longest + width
 
@@ -117,7 +117,7 @@ def _cache_advance(cache: "KvCache", width: int) -> None:
     if width != step.width:
         raise RuntimeError(f"advance({width}) after {step.width} positions were appended")
     cache.step = CacheStep()
-    cache.lengths += width
+    cache.lengths += width  # in place: a cache made by cache_rows has a view of it
 
 
 def _checked_cache_sizes(*sizes: Any) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def _check_cache_append(cache: "KvCache", layer: int, keys: Any, values: Any) ->
     step, shape = cache.step, keys.shape
     fits = shape == values.shape == (batch, n_heads, step.width, d_head)
     if fits and 0 < layer == step.layers < n_layers:
-        return
+        return  # in every layer of every token; what follows only finds the words for a fault
     if len(shape) != 4 or shape[:2] != (batch, n_heads) or shape[3] != d_head or shape[2] < 1:
         raise ShapeMismatch(
             f"keys must have shape [batch={batch}, n_heads={n_heads}, width, d_head={d_head}], "

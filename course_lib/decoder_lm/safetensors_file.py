@@ -158,7 +158,9 @@ def _parsed_header(path: Path, data: bytes) -> dict[str, Any]:
 def _tensor_entry(place: str, described: Any) -> TensorEntry:
     if not isinstance(described, dict):
         raise ValueError(f"{place} must be described by an object, got {reprlib.repr(described)}")
-    dtype, shape, offsets = (described.get(key) for key in ("dtype", "shape", "data_offsets"))
+    dtype: Any = described.get("dtype")
+    shape: Any = described.get("shape")
+    offsets: Any = described.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _TENSOR_BYTES:
         raise ValueError(
             f"{place}: dtype must be one of {', '.join(_TENSOR_BYTES)}, got {reprlib.repr(dtype)}"
@@ -180,7 +182,7 @@ def _tensor_entry(place: str, described: Any) -> TensorEntry:
             f"{place}: {dtype} of shape {shape} takes {wanted} bytes, "
             f"but data_offsets are {reprlib.repr(offsets)}"
         )
-    return TensorEntry(dtype, tuple(shape), *offsets)
+    return TensorEntry(dtype, tuple(shape), offsets[0], offsets[1])
 
 
 def _check_gapless(path: Path, entries: dict[str, TensorEntry], size: int) -> None:

@@ -56,7 +56,7 @@ def parameter_shapes(shape: ModelShape, d_ff: int) -> dict[str, Any]:
     """Return the parameter dict with a shape, a tuple, in the place of every array."""
     d_model, vocab_size = shape.d_model, shape.vocab_size
     square, vector = (d_model, d_model), (d_model,)
-    block = {"ln1_gain": vector, "ln1_bias": vector}
+    block: dict[str, tuple[int, ...]] = {"ln1_gain": vector, "ln1_bias": vector}
     block |= {"wq": square, "bq": vector, "wk": square, "bk": vector}
     block |= {"wv": square, "bv": vector, "wo": square, "bo": vector}
     block |= {"ln2_gain": vector, "ln2_bias": vector}
@@ -81,7 +81,7 @@ def check_parameters(params: dict[str, Any], shape: ModelShape) -> None:
     """
     if not isinstance(params, dict):
         raise TypeError(f"params must be a dict of parameters, got {type(params).__name__}")
-    blocks = params.get("blocks")
+    blocks: Any = params.get("blocks")
     _check_block_list(blocks, shape.n_layers)
     w1 = _entry_shape("blocks[0]['w1']", blocks[0].get("w1"))
     if len(w1) != 2:

@@ -141,7 +141,7 @@ def checked_id(name: str, token: Any, shape: ModelShape) -> int:
     """Return the id as an int if it is one of the vocabulary."""
     if not isinstance(token, numbers.Integral) or isinstance(token, bool):
         raise TypeError(f"{name} must be an integer, got {token!r} ({type(token).__name__})")
-    if not 0 <= token < shape.vocab_size:
+    if not 0 <= int(token) < shape.vocab_size:
         raise ValueError(
             f"{name}={token} is outside the vocabulary of {shape.vocab_size} ids "
             f"(0 to {shape.vocab_size - 1})"

@@ -102,7 +102,7 @@ def _gpt2_tensors(
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Go through the names and shapes of the public layout, one at a time."""
     d_model = shape.d_model
-    block = {"ln_1.weight": (d_model,), "ln_1.bias": (d_model,)}
+    block: dict[str, tuple[int, ...]] = {"ln_1.weight": (d_model,), "ln_1.bias": (d_model,)}
     block |= {"attn.c_attn.weight": (d_model, 3 * d_model), "attn.c_attn.bias": (3 * d_model,)}
     block |= {"attn.c_proj.weight": (d_model, d_model), "attn.c_proj.bias": (d_model,)}
     block |= {"ln_2.weight": (d_model,), "ln_2.bias": (d_model,)}

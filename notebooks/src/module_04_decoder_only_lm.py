@@ -1852,6 +1852,7 @@ my_prediction = {
 # %% key="everyday" role="library"
 from course_lib.cache_bugs import CACHE_BUGS, everyday_tests
 from course_lib.mistakes.gallery import check_predictions
+from course_lib.decoder_lm.simple import greedy_tokens, greedy_tokens_anew
 
 # %% key="everyday-use"
 first_prompt, second_prompt = [0, *fresh[0][1:9]], [0, *fresh[1][1:7]]
@@ -2634,7 +2635,6 @@ r"""
 """
 
 # %% key="growth-parts" role="library"
-from course_lib.decoder_lm.simple import greedy_tokens, greedy_tokens_anew
 from course_lib.growth import Slope, fit_slope, local_slopes
 from course_lib.plots.growth import draw_growth
 

@@ -67,6 +67,17 @@ def test_names_that_only_a_later_cell_defines_are_unknown(repo):
     assert said(SOURCE, AFTER + 1, "a", "undefined-name", "later").search(err)
 
 
+def test_what_only_an_embedded_definition_needs_is_unknown_where_the_source_is_run(repo):
+    library = "import math\n\n\ndef half():\n    return other(math.pi)\n\n\n"
+    repo.write("course_lib/a.py", f"{library}def other(x):\n    return x\n")
+    embed = code("e", "from course_lib.a import half")
+    err = repo.refuse(embed, code("c", "# en: a\n# ru: а\n%ls\nother(math.e)"))
+    assert err.count("[undefined-name]") == 2
+    for name in ("other", "math"):
+        assert said(SOURCE, AFTER + 3 + 4, "c", "undefined-name", name).search(err)
+    repo.build(embed, code("i", "import math"), code("c", "print(math.e)"))
+
+
 def test_commands_are_no_syntax_errors(repo):
     repo.build(code("c", "x = 1\nif x:\n    %pip install torch\n!ls\nprint(x)"))
     assert repo.text("c") == "x = 1\nif x:\n    %pip install torch\n!ls\nprint(x)"

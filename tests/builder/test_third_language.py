@@ -170,8 +170,10 @@ def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
     for path in (course.root / "notebooks/src").glob("*.py"):
         path.unlink()
     course.source(
+        code("torch", "import torch"),
+        code("broken", "from course_lib.report import ContractViolation", ' role="library"'),
         code("mask", f"from {MASKS} import check_causal_mask_contract"),
-        code("tales", "from course_lib.tales import tale_words", ' role="folded"'),
+        code("tales", "from course_lib.tales import tale_words", ' role="library"'),
         prose("p"),
         code("stub", f"# en: a stub\n# ru: заготовка\n{STUB}\n\n\n{WRONG}"),
         code("see", "print(check_causal_mask_contract(my_mask))\nprint(*tale_words()[4:7])"),

@@ -7,18 +7,17 @@ import re
 import numpy as np
 import pytest
 
+from bench.__main__ import parse
+from bench.crew import PeerFailed
+from bench.install import PINS
+from bench.measure import measure, prove, rounds_of
+from bench.models import MODELS, QUICK
+from bench.peer import Peer
+from bench.profile import growth, profile
+from bench.table import lay_out, model_text, rows
+from bench.verdict import against, bounds, cut, judge, of_bound
+from bench.worker import Worker
 from course_lib.decoder_lm.shape import ModelShape, parameter_shapes
-
-from .__main__ import parse
-from .crew import PeerFailed
-from .install import PINS
-from .measure import measure, prove, rounds_of
-from .models import MODELS, QUICK
-from .peer import Peer
-from .profile import growth, profile
-from .table import lay_out, model_text, rows
-from .verdict import against, bounds, cut, judge, of_bound
-from .worker import Worker
 
 
 @pytest.fixture(scope="module")

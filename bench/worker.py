@@ -1,6 +1,6 @@
 """One peer in a process of its own: it sleeps on its input while the others are timed.
 
-python -m tests.bench.worker NAME MODEL FOLDER THREADS     then a JSON command a line
+python -m bench.worker NAME MODEL FOLDER THREADS     then a JSON command a line
 """
 
 import json

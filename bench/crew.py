@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")  # workarounds for old builds; they slow NumPy
 PAUSE = 0.3  # seconds before each run: OpenMP threads spin for up to 0.2 s after the last one
 SILENCE = {
@@ -38,7 +38,7 @@ def environment(threads):
 
 def prepare(model, folder, names, threads):
     """Write the checkpoint, the reference and the peers' files; return {name: why not}."""
-    command = [sys.executable, "-m", "tests.bench.prepare"]
+    command = [sys.executable, "-m", "bench.prepare"]
     command += [json.dumps(model), str(folder), json.dumps(names)]
     done = subprocess.run(
         command, cwd=ROOT, env=environment(threads), capture_output=True, text=True, check=False
@@ -52,7 +52,7 @@ class Hired:
     """One worker process."""
 
     def __init__(self, name, model, folder, threads):
-        command = [sys.executable, "-m", "tests.bench.worker"]
+        command = [sys.executable, "-m", "bench.worker"]
         command += [name, json.dumps(model), str(folder), str(threads)]
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as log:

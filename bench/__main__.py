@@ -36,7 +36,7 @@ def at_least_one(text):
 
 def parse(arguments):
     """Read the command line; `only` becomes the chosen models and the chosen peers."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--threads", type=at_least_one, default=cores, help="for every peer")
     parser.add_argument("--rounds", type=at_least_one, default=7)

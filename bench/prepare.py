@@ -1,6 +1,6 @@
 """Make one model's files in a process of its own, so that no worker carries torch for it.
 
-python -m tests.bench.prepare MODEL FOLDER NAMES     (as JSON; prints {name: why it cannot run})
+python -m bench.prepare MODEL FOLDER NAMES     (as JSON; prints {name: why it cannot run})
 """
 
 import json

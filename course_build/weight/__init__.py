@@ -1,0 +1,1 @@
+"""What the course weighs, by room, and the budgets that it has to keep (make weigh, make check)."""
