@@ -27,7 +27,7 @@ from course_lib.checking.supervisor import descendants, send_signal
 
 ROOT = str(Path(__file__).resolve().parents[2])
 START = 180  # seconds for a nursery to import, on a busy machine too
-PATIENCE = 25  # seconds in which a nursery has ended its children and itself
+PATIENCE = 75  # seconds in which a nursery has ended its children and itself
 LOOK = 0.2  # seconds between two looks at the clock and at the order to stop
 SHORT = 60  # characters of a folder in which the names of sockets (108 bytes at most) find room
 _START_NURSERY = """

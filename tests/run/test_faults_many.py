@@ -27,7 +27,7 @@ def test_twenty_kernels_at_once_get_each_its_own_channels(kernels, tmp_path, cle
 
 MULTIPLY = """
 import os, time
-for _ in range(9):
+for _ in range(8):
     os.fork()
 time.sleep(60)
 """
