@@ -1,6 +1,5 @@
 """The command `python -m course_lib.contracts`: its words, JSON, exit codes, engines."""
 
-import ast
 import json
 import math
 import os
@@ -9,7 +8,6 @@ import shutil
 import string
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,11 +17,12 @@ import torch
 
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_lib import contracts
-from course_lib.contracts._runner_command import exit_code
-from course_lib.contracts._runner_plain import json_line, plain_json, printable
-from course_lib.contracts._runner_task import known_contracts
-from course_lib.contracts._runner_texts import RUNNER_TEXTS
-from course_lib.contracts.runner import judge_all, main, read_task
+from course_lib.checking.apart import Bench
+from course_lib.checking.command import exit_code
+from course_lib.checking.judging import judge_all, main, read_task
+from course_lib.checking.plain import json_line, plain_json, printable
+from course_lib.checking.task import known_contracts
+from course_lib.checking.texts import TEXTS
 
 ROOT = Path(__file__).resolve().parents[1]
 MASKS = '''
@@ -252,20 +251,12 @@ def test_the_list_is_what_the_package_exports(capfdbinary):
 def test_the_name_of_a_contract_is_the_name_of_its_module():
     folder = ROOT / "course_lib" / "contracts"
     modules = {path.stem for path in folder.glob("[a-z]*.py")}
-    assert set(known_contracts()) <= modules - {"runner"}
-
-
-def test_the_contracts_do_not_drag_the_runner_into_a_notebook():
-    for path in (ROOT / "course_lib").rglob("*.py"):
-        if "runner" in path.name or path.name == "__main__.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            assert "runner" not in (getattr(node, "module", "") or ""), path
+    assert set(known_contracts()) <= modules
 
 
 def test_every_sentence_is_there_in_every_language_with_the_same_fields():
     settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
-    for key, texts in RUNNER_TEXTS.items():
+    for key, texts in TEXTS.items():
         assert list(texts)[: len(settings.complete)] == list(settings.complete), key
         fields = [
             {name for _, name, _, _ in string.Formatter().parse(text) if name}
@@ -318,29 +309,27 @@ def test_a_terminal_is_not_steered():
     assert printable("a\x1b[2J\tb\r\nё✓\u00a0— c\u202e") == "a\ufffd[2J\tb\ufffd\nё✓\u00a0— c\ufffd"
 
 
-class Inline(Executor):
-    """An engine that runs at once, in this thread, and loses every second task."""
+def test_a_check_that_cannot_be_made_is_a_verdict_in_its_place(folder, monkeypatch):
+    def refuse(bench, task):
+        raise OSError(28, "No space left on device")
 
-    def __init__(self):
-        self.count = 0
-
-    def submit(self, fn, /, *args, **kwargs):
-        self.count += 1
-        future = Future()
-        if self.count % 2 == 0:
-            future.set_exception(OSError("the worker is gone"))
-        else:
-            future.set_result(fn(*args, **kwargs))
-        return future
-
-
-def test_a_task_that_the_engine_loses_is_a_verdict_in_its_place():
-    tasks = [read_task("nll", f"{n}.py:f") for n in range(3)]
-    told = list(judge_all(tasks, Inline()))
-    assert [verdict["candidate"] for verdict in told] == ["0.py:f", "1.py:f", "2.py:f"]
-    assert told[1]["reason"] == "the engine gave no verdict: OSError: the worker is gone"
-    assert told[0]["reason"] == "cannot read 0.py: no such file"
+    monkeypatch.setattr(Bench, "_once", refuse)
+    names = ["маски и др.py:right", "gone.py:f", "beside.py:later"]
+    tasks = [read_task("causal_mask", f"{folder}/{name}") for name in names]
+    told = list(judge_all(tasks, 2))
+    assert [verdict["candidate"] for verdict in told] == [f"{folder}/{name}" for name in names]
+    no_room = "the check gave no verdict: [Errno 28] No space left on device"
+    assert [told[0]["reason"], told[2]["reason"]] == [no_room, no_room]
+    assert told[1]["reason"].endswith("gone.py: no such file")
     assert {verdict["verdict"] for verdict in told} == {"not_runnable"}
+
+
+def test_a_pipe_or_a_device_is_no_file_to_judge(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    for name in ("pipe.py", "zero.py"):
+        problem = read_task("nll", f"{tmp_path}/{name}:f").problem
+        assert problem.endswith("it is a pipe or a device")
 
 
 @pytest.mark.parametrize(
@@ -351,54 +340,14 @@ def test_a_notebook_is_told_to_be_saved_as_a_file(language, words):
 
 
 def test_verdicts_that_nobody_waits_for_are_not_computed():
-    with ThreadPoolExecutor(1) as executor:
-        many = judge_all([read_task("nll", "a.py:f")] * 50, executor)
-        assert next(many)["verdict"] == "not_runnable"
-        many.close()
+    many = judge_all([read_task("nll", "a.py:f")] * 50)
+    assert next(many)["verdict"] == "not_runnable"
+    many.close()
 
 
 def test_a_file_is_read_as_python_reads_it(folder):
     assert read_task("nll", f"{folder}/latin.py:name").source == '# coding: latin-1\nname = "é"\n'
     assert Path(read_task("nll", "a.py:f").path).is_absolute()
-
-
-def test_a_cluster_judges_what_this_machine_would(folder, tmp_path, capfdbinary):
-    from distributed import Client, LocalCluster
-
-    gone = tmp_path / "gone.py"
-    gone.write_text(
-        "def stub(*sizes, **offset):\n    raise NotImplementedError\n", encoding="utf-8"
-    )
-    candidates = [f"{folder}/маски и др.py:{name}" for name in ("right", "Masks.inclusive")]
-    candidates.append(f"{gone}:stub")
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        tasks = [read_task("causal_mask", candidate) for candidate in candidates]
-        gone.unlink()  # its text is on the way
-        told = list(judge_all(tasks, client.get_executor()))
-        assert [v["verdict"] for v in told] == ["accepted", "violation", "not_attempted"]
-        code, out, _ = run(
-            capfdbinary,
-            "causal_mask",
-            candidates[1],
-            "--json",
-            "--dask",
-            cluster.scheduler_address,
-        )
-    assert code == 1
-    both = [{**strict(line), "seconds": 0} for line in out.splitlines()]
-    assert both == [{**verdict, "seconds": 0} for verdict in told[1:2]]
-
-
-def test_a_scheduler_that_is_not_there_is_a_sentence(folder, capfdbinary):
-    arguments = ["nll", f"{folder}/beside.py:later", "--dask", "somewhere"]
-    code, out, err = run(capfdbinary, *arguments, "--language", "ru")
-    assert (code, out) == (2, "")
-    assert err.startswith("планировщик dask somewhere недоступен: ")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():

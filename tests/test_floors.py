@@ -6,6 +6,7 @@ another. A new module is entered in FLOORS below (and in the architecture's tabl
 
 import ast
 import re
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -24,7 +25,12 @@ FLOORS = [
 ]
 ORACLE = "course_lib/decoder_lm/plain.py"  # the builder refuses a notebook with two of a name
 GROUND = {name for floor in FLOORS[:2] for name in floor} - {"live"}
-ASIDE = {"contracts": GROUND, "mistakes": GROUND | {"contracts"}}  # never what they judge
+ASIDE = {  # never what they judge
+    "mistakes": GROUND | {"contracts"},
+    "contracts": GROUND | {"checking"},  # the latter only in its __main__: the door
+    "checking": GROUND | {"contracts"},
+}
+SHARED = {"alone", "capacity", "held", "network", "nursery", "regular", "supervisor"}
 LONGEST_CELL = 40  # source lines of a public definition: it becomes one notebook cell
 LONGEST_FILE = 300
 START = "raise SystemExit(main())"  # what a __main__.py may do besides: nobody embeds it
@@ -131,8 +137,8 @@ def check_docstrings(path, tree):
 
 
 def check_sizes(path, tree):
-    if Path(path).name.startswith("_"):
-        return  # all of it is folded machinery
+    if Path(path).name.startswith("_") or resident(path) == "checking":
+        return  # all of it is folded machinery, or in no notebook at all
     for node in definitions(tree):
         packed = resident(path) in ASIDE and isinstance(node, ast.ClassDef)  # never shown
         if not node.name.startswith("_") and not packed and line_count(node) > LONGEST_CELL:
@@ -168,10 +174,49 @@ def test_every_module_of_the_list_is_there_to_be_checked():
     assert len(listed) == sum(len(names) for names in FLOORS)
 
 
+def test_what_supervises_processes_needs_nothing_of_the_course_and_no_torch():
+    """course_build/run, which never imports the rest of course_lib, imports these files.
+
+    The one exception: the runner of notebooks and the teachers' command have one supervisor, and
+    `pip install .` brings course_lib alone, so it lives there.
+    """
+    own = {f"course_lib.checking.{name}" for name in SHARED}
+    for name in SHARED:
+        tree = ast.parse((LIBRARY / "checking" / f"{name}.py").read_text(encoding="utf-8"))
+        assert {node.module for node in course_imports(tree)} <= own, name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                named = {alias.name.split(".")[0] for alias in node.names}
+                assert named <= {*sys.stdlib_module_names, "psutil"}, name
+
+
+def test_the_builder_imports_nothing_of_the_library_but_the_supervision():
+    own = {f"course_lib.checking.{name}" for name in SHARED}
+    for path in (LIBRARY.parent / "course_build").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found = {node.module for node in course_imports(tree)}
+        found |= {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name.split(".")[0] in ("course_lib", "torch")
+        }
+        inside = path.relative_to(LIBRARY.parent).as_posix().startswith("course_build/run/")
+        assert found <= (own if inside else set()), path
+
+
+def test_only_the_door_of_the_contracts_opens_the_command():
+    for path, source in library_files().items():
+        if resident(path) == "contracts" and not path.endswith("/__main__.py"):
+            assert "course_lib.checking" not in source, path
+
+
 def test_one_name_has_one_definition_in_the_modules_that_share_a_notebook():
     """But for the oracle: it has the field's names too, and shares nothing with what it judges.
 
     Contracts are packed as files and never shown: each file of theirs has names of its own.
+    The teachers' command is in no notebook.
     """
     homes = defaultdict(list)
     for path, source in library_files().items():
@@ -257,11 +302,11 @@ def test_a_broken_rule_is_seen_and_named(path, line, message):
 
 
 def test_only_a_main_file_may_start_something_and_only_its_main():
-    start = '"""A command."""\n\nfrom course_lib.contracts.runner import main\n\n{}\n'
+    start = '"""A command."""\n\nfrom course_lib.checking.judging import main\n\n{}\n'
     one, other = start.format("raise SystemExit(main())"), start.format("raise SystemExit(0)")
     assert violations({"course_lib/contracts/__main__.py": one}) == []
     assert "not Raise" in violations({"course_lib/contracts/__main__.py": other})[0]
-    assert "not Raise" in violations({"course_lib/contracts/runner.py": one})[0]
+    assert "not Raise" in violations({"course_lib/checking/judging.py": one})[0]
 
 
 def test_forty_lines_are_still_one_cell():

@@ -14,16 +14,17 @@ import psutil
 import pytest
 
 from course_build.base.findings import CourseError, Finding
-from course_build.run import cli, environment, jobs, one
+from course_build.run import cli, crew, environment, jobs
+from course_build.run.crew import Crew
 from course_build.run.guard import is_loopback, refusal
 from course_build.run.jobs import EDITIONS, ROOT, find_jobs
 from course_build.run.machine_reports import report
-from course_build.run.one import Crew
 from course_build.run.outcome import Job, Limits, Plan, Run, exit_code
 from course_build.run.pool import run_jobs
 from course_build.run.reports import describe, table
-from course_build.run.unsupervised import end_family
 from course_build.run.verdict import plain
+from course_lib.checking.alone import Alone
+from course_lib.checking.held import end
 
 LIMITS = Limits(start=60, cell=60, wall=90, grace=10)
 
@@ -213,8 +214,8 @@ def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_p
     job = make_job(tmp_path, "parameters", sources, tags=["parameters"])
     given = Plan({"steps": 5}, LIMITS)
     assert run_jobs([job], given)[0].status == "passed"
-    unknown = run_jobs([job], Plan({"stpes": 5}, LIMITS))[0]
-    assert unknown.failure.reason == "no parameter named stpes; the notebook has: steps"
+    with pytest.raises(jobs.ChoiceError, match="-p stpes: parameters has no such parameter; it"):
+        cli.check_parameters([job], ["stpes"])
 
 
 @pytest.mark.notebooks
@@ -244,14 +245,29 @@ def test_a_notebook_over_the_wall_limit_is_ended_with_all_its_processes(tmp_path
     assert sleepers(marker) == []
 
 
-def test_a_worker_deaf_to_its_end_is_killed(tmp_path):
-    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)"
-    code = [sys.executable, "-c", f"{source}\ntime.sleep(99)"]
-    worker = subprocess.Popen(code, stdout=subprocess.PIPE, start_new_session=True)
-    with worker.stdout as out:
-        out.readline()
-    end_family(worker, grace=0.3)
-    assert worker.returncode == -signal.SIGKILL
+def test_a_worker_deaf_to_its_end_is_killed_with_what_it_started(tmp_path):
+    marker, log = f"deaf-{os.getpid()}", tmp_path / "log"
+    code = (
+        "import os, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "sleep = [sys.executable, '-c', 'import time; time.sleep(99)', sys.argv[1]]\n"
+        "subprocess.Popen(sleep, start_new_session=True)\nprint('deaf', flush=True)\n"
+        "time.sleep(99)"
+    )
+    worker = Alone(
+        {
+            "argv": [sys.executable, "-c", code, marker],
+            "env": dict(os.environ),
+            "cwd": str(tmp_path),
+            "log": str(log),
+            "limits": {},
+        }
+    )
+    while "deaf" not in log.read_text(encoding="utf-8"):
+        assert not worker.ended(0.05)
+    assert end(worker, signal.SIGTERM, grace=0.3)
+    assert worker.told["status"] == -signal.SIGKILL
+    assert sleepers(marker) == []
 
 
 @pytest.mark.parametrize("kernels", ["plain", "jupyter"])
@@ -259,9 +275,9 @@ def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch, kernels)
     job = make_job(tmp_path, "broken", ["1"])
     job.executed.parent.mkdir()
     job.executed.write_text("of an earlier run", encoding="utf-8")
-    monkeypatch.setattr(one, "furnish", lambda box, *_: environment.make_box(box))  # no job.json
-    with Crew(Plan(limits=LIMITS, kernels=kernels)) as crew:
-        outcome = crew.run(job, threading.Event())
+    monkeypatch.setattr(crew, "furnish", lambda box, *_: environment.make_box(box))  # no job.json
+    with Crew(Plan(limits=LIMITS, kernels=kernels)) as ours:
+        outcome = ours.run(job, threading.Event())
     assert outcome.status == "broken"
     assert "died before it could report" in outcome.failure.reason
     assert "job.json" in outcome.failure.reason
@@ -272,8 +288,8 @@ def test_a_worker_that_dies_is_broken_not_failed(tmp_path, monkeypatch, kernels)
 def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
     job = make_job(tmp_path, "leak", ["1"])
     monkeypatch.setattr(environment, "FORBIDDEN", ("json", "course_lib"))
-    with Crew(Plan(limits=LIMITS)) as crew:
-        outcome = crew.run(job, threading.Event())
+    with Crew(Plan(limits=LIMITS)) as ours:
+        outcome = ours.run(job, threading.Event())
     assert outcome.status == "broken"
     assert outcome.failure.reason.startswith("json can be imported in the kernel")
 

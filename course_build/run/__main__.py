@@ -4,8 +4,7 @@ import signal
 import sys
 from typing import Any
 
-from course_build.run.cli import main
-from course_build.run.session import Terminated
+from course_build.run.outcome import Terminated
 
 
 def terminate(*_: Any) -> None:
@@ -19,6 +18,8 @@ def run() -> None:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, terminate)  # the terminal is gone; nohup ignores that
     try:
+        from course_build.run.cli import main  # takes a while: Ctrl-C is answered meanwhile
+
         code = main()
     except KeyboardInterrupt as stop:
         print("stopped before any notebook ran", file=sys.stderr)

@@ -23,11 +23,12 @@ from typing import Any
 
 from course_build.run.environment import KEPT
 from course_build.run.jobs import ROOT, label
-from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job, Outcome, Plan
 from course_build.run.writing import write_whole
+from course_lib.checking.regular import read_regular
 
 CACHE = ROOT / "build" / "cache"
+SOURCES = ("course_build", "course_lib/checking")
 PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")  # of /proc/cpuinfo
 DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
@@ -36,10 +37,10 @@ def _sha256(*contents: bytes) -> str:
     return hashlib.sha256(b"".join(contents)).hexdigest()
 
 
-def runner_sources(package: Path = ROOT / "course_build") -> dict[str, str]:
-    """Give the SHA-256 of every source file of course_build, of which the runner is a part."""
-    paths = sorted(package.rglob("*.py"))
-    return {path.relative_to(package).as_posix(): _sha256(path.read_bytes()) for path in paths}
+def runner_sources(root: Path = ROOT) -> dict[str, str]:
+    """Give the SHA-256 of every source of course_build and of what supervises its kernels."""
+    paths = [path for folder in SOURCES for path in sorted((root / folder).rglob("*.py"))]
+    return {path.relative_to(root).as_posix(): _sha256(path.read_bytes()) for path in paths}
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
@@ -91,7 +92,7 @@ class Cache:
     def digest(self, job: Job) -> str:
         """Give the SHA-256 of all that decides the outputs of a notebook."""
         return _sha256(
-            self._environment, b"\0", label(job).encode(), b"\0", read_file(job.notebook)
+            self._environment, b"\0", label(job).encode(), b"\0", read_regular(job.notebook)
         )
 
     def find(self, job: Job) -> Outcome | None:

@@ -16,11 +16,10 @@ had run; 2 the run itself is broken (nothing to run, a worker that died, a disk 
 import argparse
 import ast
 import errno
-import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,7 @@ from course_build.run.jobs import (
     parse_shard,
     shard_of,
 )
-from course_build.run.on_dask import ClusterError, run_on_dask
-from course_build.run.outcome import Job, Limits, Outcome, Plan, Run, exit_code
+from course_build.run.outcome import Job, Limits, Plan, Run, exit_code
 from course_build.run.reports import summary
 from course_build.run.session import run_course
 
@@ -108,7 +106,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         choices=["forked", "plain", "jupyter"],
         default="forked",
         help="forked from a preloaded process (fast), plain: a fresh Python each under the same "
-        "limits, or jupyter's own without limits (default: %(default)s)",
+        "limits, or jupyter's own, looked at from outside (default: %(default)s)",
     )
     add("--locale", default=Plan.locale, help="LC_ALL of the kernels (default: %(default)s)")
     _limit(parser, "--cell-limit", f"for one cell (default: {limits.cell})")
@@ -118,11 +116,6 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         "--cache",
         action="store_true",
         help="leave out what passed before, in build/cache, when nothing has changed since",
-    )
-    add(
-        "--dask",
-        metavar="ADDRESS",
-        help="run the notebooks on the workers of the dask cluster at ADDRESS",
     )
     add(
         "--output",
@@ -211,11 +204,6 @@ def explain(error: OSError) -> str:
     )
 
 
-def executor(address: str | None) -> Callable[..., list[Outcome]] | None:
-    """Return what runs the notebooks: a dask cluster, or None for this machine."""
-    return functools.partial(run_on_dask, address) if address else None
-
-
 def complain(text: str) -> None:
     """Tell something on the error stream: the standard one is for the report."""
     print(text, file=sys.stderr, flush=True)
@@ -235,11 +223,11 @@ def main(argv: list[str] | None = None) -> int:
         mine = shard_of(jobs, options.shard) if options.shard else jobs
         plan = plan_of(options)
         cache = Cache(plan, say=complain) if options.cache else None
-        run = run_course(mine, plan, options.output, options.shard, cache, executor(options.dask))
+        run = run_course(mine, plan, options.output, options.shard, cache)
     except OSError as error:
         complain(explain(error))
         return 2
-    except (CourseError, ChoiceError, ClusterError) as error:
+    except (CourseError, ChoiceError) as error:
         complain(str(error))
         return 2
     return conclude(run, len(jobs), options.output)

@@ -1,6 +1,6 @@
 """Execute one notebook with papermill and say in JSON how it went.
 
-A child of the nursery of clients runs `main`, or a fresh Python runs this file. Home, working
+A child of the nursery of clients calls `main`, or a fresh Python runs this file. Home, working
 directory and environment are the kernel's own.
 """
 
@@ -9,18 +9,19 @@ import json
 import os
 import signal
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PLUGIN = Path(__file__).resolve().parent / "plugin"
-sys.path[:0] = [str(place) for place in (ROOT, PLUGIN) if str(place) not in sys.path]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
 from course_build.run.normal import normalise  # noqa: E402
 from course_build.run.outcome import Failure  # noqa: E402
 from course_build.run.verdict import cell_error, plain, unfinished, verdict  # noqa: E402
+
+TOLD = ("kernel", "network", "peak_mb", "why")  # what a kernel's supervisor has to say
 
 
 class TimeIsUp(Exception):
@@ -29,18 +30,6 @@ class TimeIsUp(Exception):
 
 class Stopped(Exception):
     """The run was interrupted."""
-
-
-def unknown_parameters(path: str, parameters: dict[str, Any]) -> Failure | None:
-    """Report parameters that the notebook's parameters cell does not define."""
-    import papermill
-
-    known = set(papermill.inspect_notebook(path)) if parameters else set()
-    unknown = sorted(set(parameters) - known)
-    if not unknown:
-        return None
-    have = ", ".join(sorted(known)) or "none"
-    return Failure(f"no parameter named {', '.join(unknown)}; the notebook has: {have}")
 
 
 def kernel_config(job: dict[str, Any]) -> Any:
@@ -54,21 +43,21 @@ def kernel_config(job: dict[str, Any]) -> Any:
             manager.transport = "ipc"
             manager.ip = job["ipc"]
     if job["address"]:
+        from course_build.run.provisioner import NAME
+
         # the factory of provisioners is a singleton which only hears of this variable
-        os.environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = "supervised"
+        os.environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = NAME
         config.SupervisedProvisioner.address = job["address"]
         config.SupervisedProvisioner.log_file = job["log"]
         config.SupervisedProvisioner.patience = job["limits"]["start"]
-        config.SupervisedProvisioner.limits = {
-            name: job["limits"][name] for name in ("memory_mb", "processes", "file_mb")
-        }
+        limits = {name: job["limits"][name] for name in ("memory_mb", "processes", "file_mb")}
+        config.SupervisedProvisioner.limits = limits | {"request_mb": 2 * limits["memory_mb"]}
     return config
 
 
-def message_bytes(content: dict[str, Any]) -> int:
-    """Count the characters that an output brings, whichever kind it is."""
-    shown = [content.get("text", ""), *content.get("data", {}).values()]
-    return sum(len(value) if isinstance(value, str) else len(str(value)) for value in shown)
+def braced(path: str) -> str:
+    """Write a path as papermill wants it, which takes braces for fields to be filled in."""
+    return path.replace("{", "{{").replace("}", "}}")
 
 
 class Execution:
@@ -97,7 +86,9 @@ class Execution:
                 if cell_index != self.place:
                     self.place = cell_index
                     execution.tell_place(cell_index)
-                self.seen += message_bytes(msg["content"])
+                if msg["msg_type"] != "execute_input":  # which only says what runs
+                    shown = msg["content"] | {"evalue": ""}  # which the traceback holds too
+                    self.seen += len(str(shown))  # metadata is kept, so it counts
                 if self.seen > execution.job["limits"]["output_mb"] * 10**6:
                     if not execution.flooded:
                         execution.flooded = True
@@ -139,8 +130,8 @@ class Execution:
         papermill_engines.register("keeping", self.engine())
         try:
             papermill.execute_notebook(
-                job["notebook"],
-                job["executed"],
+                braced(job["notebook"]),
+                braced(job["executed"]),
                 parameters=job["parameters"],
                 engine_name="keeping",
                 request_save_on_cell_execute=False,
@@ -208,48 +199,33 @@ class Execution:
 
 def kernel_told() -> dict[str, Any]:
     """Return what the kernel's supervisor has said: network, kernel, and at its end peak, why."""
-    module = sys.modules.get("course_kernels")
+    module = sys.modules.get("course_build.run.provisioner")
     latest = module.SupervisedProvisioner.latest if module else None
     if latest is None:
         return {}
     latest.poll()
-    return latest.told
-
-
-def children_peak_mb() -> int | None:
-    """Return the largest resident size of any finished child, in MB (10^6 bytes)."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6)
+    return {name: latest.told[name] for name in TOLD if name in latest.told}
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Run the notebook of a job, and return what `Outcome` holds of it."""
-    begun = time.perf_counter()
     execution = Execution(job)
-    failure = unknown_parameters(job["notebook"], job["parameters"]) or execution.run()
-    told = kernel_told()
+    failure = execution.run()
+    kernel = kernel_told()
     cells = execution.cell_seconds()
     execution.settle()
     return {
-        "seconds": round(time.perf_counter() - begun, 2),
-        "peak_mb": told["peak_mb"] if "peak_mb" in told else children_peak_mb(),
         "failure": None if failure is None else asdict(failure),
         "status": "broken" if execution.broken else "failed" if failure else "passed",
         "cells": cells,
-        "kernel": told.get("kernel", "jupyter"),
-        "network": told.get("network", "guard"),
+        "kernel": kernel,
     }
 
 
 def broken(error: OSError) -> dict[str, Any]:
     """Return what `Outcome` holds of a notebook whose copy could not be written or read."""
     failure = Failure(f"{error.strerror or error}: {error.filename or 'the executed copy'}")
-    empty = {"seconds": 0.0, "peak_mb": None, "cells": {}, "kernel": "", "network": ""}
-    return {"failure": asdict(failure), "status": "broken"} | empty
+    return {"failure": asdict(failure), "status": "broken", "cells": {}, "kernel": {}}
 
 
 def _time_is_up(*_: Any) -> None:
@@ -260,13 +236,13 @@ def _stopped(*_: Any) -> None:
     raise Stopped
 
 
-def main() -> None:
-    """Run the job that the file named on the command line holds."""
+def main(argv: list[str]) -> None:
+    """Run the job that the file named at the end of the command line holds."""
     import course_build.base.quick_imports  # noqa: F401
 
     signal.signal(signal.SIGTERM, _time_is_up)
     signal.signal(signal.SIGINT, _stopped)
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    job = json.loads(Path(argv[-1]).read_text(encoding="utf-8"))
     try:
         told = run(job)
     except OSError as error:  # a full disk, for example
@@ -276,4 +252,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv)

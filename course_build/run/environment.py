@@ -10,6 +10,7 @@ from pathlib import Path
 from course_build.run.outcome import Job, Plan
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 FORBIDDEN = ("course_lib", "course_build")  # what a kernel must not be able to import
 KEPT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")  # all that a kernel inherits
 
@@ -49,7 +50,7 @@ def kernel_environment(box: Path, guard: Path, plan: Plan) -> dict[str, str]:
 
 def make_guard(folder: Path) -> Path:
     """Make the folder whose guard every Python of a kernel loads."""
-    folder.mkdir()
+    folder.mkdir(parents=True, exist_ok=True)  # a notebook may have removed it
     shutil.copyfile(HERE / "guard.py", folder / "sitecustomize.py")
     return folder
 

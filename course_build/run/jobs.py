@@ -10,8 +10,8 @@ from course_build.base.files import changed_files, read_files, write_files
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.building.course import build_course
 from course_build.outputs.executed import joined
-from course_build.run.notebook_file import read_file
 from course_build.run.outcome import Job
+from course_lib.checking.regular import read_regular
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTED = ROOT / "build" / "executed"
@@ -70,7 +70,7 @@ def label(job: Job) -> str:
 def code_size(job: Job) -> int:
     """Count the characters of a notebook's code; 0 for a file that is no notebook."""
     try:
-        cells = json.loads(read_file(job.notebook))["cells"]
+        cells = json.loads(read_regular(job.notebook))["cells"]
         return sum(len(joined(cell["source"])) for cell in cells if cell["cell_type"] == "code")
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0

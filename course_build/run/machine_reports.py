@@ -40,6 +40,7 @@ from course_build.run.outcome import Outcome, Run
 from course_build.run.reports import describe, printable, short
 from course_build.run.writing import write_whole
 
+REPORTS = ("report.json", "junit.xml")
 PACKAGES = ("torch", "numpy", "matplotlib", "ipykernel", "nbclient", "papermill")
 
 
@@ -150,6 +151,6 @@ def write_reports(run: Run, folder: Path) -> None:
     """Put report.json and junit.xml into a folder, each at once or not at all."""
     # A lone surrogate cannot be written in UTF-8; JSON has an escape for it, the same as Python's.
     text = json.dumps(report(run), ensure_ascii=False, indent=1, default=str) + "\n"
-    files = {"report.json": text.encode("utf-8", "backslashreplace"), "junit.xml": junit(run)}
-    for name, content in files.items():
+    contents = (text.encode("utf-8", "backslashreplace"), junit(run))
+    for name, content in zip(REPORTS, contents, strict=True):
         write_whole(folder / name, content)

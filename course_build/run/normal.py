@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_build.outputs.executed import joined
-from course_build.run.verdict import ADDED, tags
+from course_build.run.notebook_file import ADDED
+from course_build.run.verdict import tags
 
 SAID_OF_THE_RUN = ("execution", "papermill")  # when each cell ran, and how long it took
 ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{6,16}\b")

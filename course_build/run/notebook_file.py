@@ -1,18 +1,19 @@
 """Say in one line why a file cannot be run as a notebook, before a kernel is started for it."""
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
+from course_lib.checking.regular import read_regular
+
+ADDED = {"injected-parameters", "papermill-error-cell-tag"}  # on cells that papermill puts in
 NOT_ONE = "the file is not a notebook"
 
 
 def problem(path: Path) -> str | None:
     """Return why a file cannot be run as a notebook, and None when it can."""
     try:
-        data = read_file(path)
+        data = read_regular(path)
     except OSError as error:
         return f"the file cannot be read: {error.strerror or error}"
     try:
@@ -20,18 +21,6 @@ def problem(path: Path) -> str | None:
     except (ValueError, RecursionError) as error:
         return f"{NOT_ONE}: {'it is empty' if not data.strip() else error}"
     return _shape(notebook)
-
-
-def read_file(path: Path) -> bytes:
-    """Read a regular file; OSError for a folder, and for a pipe or device that may never end."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is a folder, a pipe or a device")
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(descriptor)
 
 
 def _shape(notebook: Any) -> str | None:
@@ -46,6 +35,10 @@ def _shape(notebook: Any) -> str | None:
         return f"{NOT_ONE}: a cell lacks its cell_type, source or metadata"
     if not any(cell["cell_type"] == "code" and "".join(cell["source"]).strip() for cell in cells):
         return "the notebook has no code cell, so there is nothing to run"
+    for cell in cells:
+        if ADDED & set(cell["metadata"].get("tags", [])):
+            # it would remove such a cell, or take it for its own, so that it never counts
+            return f"a cell has a tag that papermill keeps for itself: {', '.join(sorted(ADDED))}"
     kernel = metadata.get("kernelspec")
     if not isinstance(kernel, dict) or not isinstance(kernel.get("name"), str):
         return "the notebook names no kernel (metadata.kernelspec.name)"

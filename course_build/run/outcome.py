@@ -4,7 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_build.run.capacity import usable_workers
+from course_lib.checking.capacity import usable_workers
+
+
+class Terminated(KeyboardInterrupt):
+    """The run was ended with SIGTERM: by a CI system, say, or at a shutdown."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Outcome:
     peak_mb: int | None = None
     failure: Failure | None = None
     cells: dict[str, float] = field(default_factory=dict)  # seconds of each code cell, by its id
-    kernel: str = ""  # forked, plain or jupyter (its own way, without limits: not on Linux)
+    kernel: str = ""  # forked, plain or jupyter (its own way, not held: not on Linux)
     network: str = ""  # what kept the network away: a namespace, or the guard in Python alone
 
 

@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
+from course_build.run.crew import Crew
 from course_build.run.notebook_file import problem
-from course_build.run.one import Crew
 from course_build.run.outcome import Failure, Job, Outcome, Plan
 
 ECHO = 1.0  # seconds in which a signal may come twice: from a terminal, and from who passes it on

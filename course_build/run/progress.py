@@ -78,7 +78,7 @@ def running_cell(job: Job) -> str:
 def is_live(environment: dict[str, str], *streams: TextIO) -> bool:
     """Say whether all of the streams are terminals on which lines can be drawn again."""
     plain = environment.get("NO_COLOR") or environment.get("TERM", "dumb") in ("dumb", "unknown")
-    return not plain and all(stream.isatty() for stream in streams)
+    return not plain and all(stream and stream.isatty() for stream in streams)
 
 
 @contextlib.contextmanager

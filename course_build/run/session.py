@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from filelock import FileLock, Timeout
 
 from course_build.run.cache import Cache
 from course_build.run.jobs import EXECUTED, ROOT, label, longest_first
-from course_build.run.machine_reports import write_reports
-from course_build.run.outcome import Job, Outcome, Plan, Run
+from course_build.run.machine_reports import REPORTS, write_reports
+from course_build.run.outcome import Job, Outcome, Plan, Run, Terminated
 from course_build.run.pool import Interrupted, run_jobs
 from course_build.run.progress import Lines, Live, following
 from course_build.run.reports import short
@@ -24,10 +24,6 @@ from course_build.run.writing import write_whole
 
 SECONDS = ROOT / "build" / "run-seconds.json"  # of the last run of each notebook that passed
 LOCK, HOLDER = ".run.lock", ".run.holder"
-
-
-class Terminated(KeyboardInterrupt):
-    """The run was ended with SIGTERM: by a CI system, say, or at a shutdown."""
 
 
 @contextlib.contextmanager
@@ -114,7 +110,6 @@ def _run(
     plan: Plan,
     cache: Cache | None,
     progress: Lines | Live,
-    execute: Callable[..., list[Outcome]],
 ) -> tuple[list[Outcome], str]:
     """Run notebooks, keep and tell what comes of each, and say how the run ended."""
 
@@ -127,7 +122,7 @@ def _run(
         return [], "complete"
     try:
         ordered = longest_first(jobs, read_seconds(SECONDS))
-        outcomes = execute(ordered, plan, tell, progress.begin)
+        outcomes = run_jobs(ordered, plan, tell, progress.begin)
     except KeyboardInterrupt as signalled:
         stop = first_of(signalled)
         if stop is None:
@@ -144,20 +139,20 @@ def run_course(
     output: Path = EXECUTED,
     shard: tuple[int, int] | None = None,
     cache: Cache | None = None,
-    execute: Callable[..., list[Outcome]] | None = None,
 ) -> Run:
     """Run notebooks as `make run` does, and leave report.json and junit.xml in the output folder.
 
-    A run that a signal stopped is reported like any other; its `ended` says so. `execute` runs the
-    notebooks elsewhere than on this machine.
+    A run that a signal stopped is reported like any other; its `ended` says so.
     """
     plan = plan or Plan()
     with alone(output):
+        for name in REPORTS:  # of an earlier run; a run that is killed shall have none
+            (output / name).unlink(missing_ok=True)
         started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         with following(len(jobs), plan) as progress:
             hits = _from_cache(jobs, cache, progress)
             rest = [job for job in jobs if job not in hits]
-            outcomes, ended = _run(rest, plan, cache, progress, execute or run_jobs)
+            outcomes, ended = _run(rest, plan, cache, progress)
         by_job = hits | {outcome.job: outcome for outcome in outcomes}
         seconds = round(time.monotonic() - begun, 2)
         run = Run([by_job[job] for job in jobs], plan, seconds, started, shard, ended)

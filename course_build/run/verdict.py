@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from course_build.run.notebook_file import ADDED
 from course_build.run.outcome import Failure
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 MARKS = {"learner": ("○", "not attempted"), "solved": ("✓", "passed")}
-ADDED = {"injected-parameters", "papermill-error-cell-tag"}  # cells that papermill puts in
 SCREEN = 40  # lines of an error that are shown; the executed copy keeps all of it
 CALLS = 6  # calls between the failing line and the error that are shown
 FRAME = re.compile(r"(?:Cell In\[\d+\], line \d+|File .+?:\d+)(?:, in [^(]+)?")

@@ -1,5 +1,5 @@
-"""The command `python -m course_lib.contracts`."""
+"""The door by which the command `python -m course_lib.contracts` is known."""
 
-from course_lib.contracts.runner import main
+from course_lib.checking.judging import main
 
 raise SystemExit(main())

@@ -27,12 +27,12 @@ from pathlib import Path
 
 import psutil
 
-from course_build.run.capacity import usable_cpus
 from course_build.run.jobs import EDITIONS, find_course, longest_first
 from course_build.run.outcome import Job, Outcome, Plan
 from course_build.run.pool import run_jobs
 from course_build.run.reports import describe
 from course_build.run.session import SECONDS, read_seconds
+from course_lib.checking.capacity import usable_cpus
 from tests.builder import bench as builder
 
 from .notebooks import job_of, write_notebook

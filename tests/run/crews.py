@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from course_build.run.one import Crew
+from course_build.run.crew import Crew
 from course_build.run.outcome import Job, Limits, Plan
 from course_build.run.reports import describe
 

@@ -29,9 +29,10 @@ def look():
         "folder": os.getcwd(), "mask": os.umask(0o022), "depth": len(inspect.stack()),
         "status": [s for s in status if s.startswith(("SigB", "SigI", "SigC", "Cap", "Thr"))],
         "powers": [s for s in status if s.startswith(("NoNew", "Seccomp", "Groups"))],
-        "own": [n for n in ("network", "supervisor", "nursery", "papermill", "nbclient",
-                            "course_build", "course_lib") if n in sys.modules],
-        "importers": [p for p in sys.path_importer_cache if "course_build" in p],
+        "own": [n for n in ("entry", "papermill", "nbclient", "course_build", "course_lib")
+                if n in sys.modules],
+        "importers": [p for p in sys.path_importer_cache
+                      if os.path.exists(p + "/course_lib") or "course_lib" in p],
         "limits": [sys.getrecursionlimit(), sys.getswitchinterval(), sys.dont_write_bytecode],
         "hooks": [getattr(sys, n).__class__.__name__ for n in
                   ("excepthook", "displayhook", "unraisablehook", "breakpointhook", "stdin",

@@ -104,9 +104,10 @@ def test_another_python_or_library_path_runs_again(tmp_path, job, monkeypatch):
 
 def test_the_environment_names_what_decides_the_digits(tmp_path):
     assert any(line.startswith("torch==") for line in installed())
-    assert "run/cache.py" in runner_sources()
-    assert "run/plugin/course_kernels.py" in runner_sources()
-    source = tmp_path / "a.py"
+    assert "course_build/run/cache.py" in runner_sources()
+    assert "course_lib/checking/supervisor.py" in runner_sources()
+    source = tmp_path / "course_build" / "a.py"
+    source.parent.mkdir()
     source.write_text("1", encoding="utf-8")
     before = runner_sources(tmp_path)
     source.write_text("2", encoding="utf-8")

@@ -254,15 +254,31 @@ def test_a_second_run_in_the_same_folder_waits_and_says_for_whom(tmp_path):
 
 def test_the_lock_of_a_run_that_was_killed_is_free(tmp_path):
     make_jobs(tmp_path, module_01_a="sleep 60")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/report.json").write_text('{"ended": "complete"}', encoding="utf-8")
     process = start(tmp_path)
     await_((tmp_path / "out/learner/en/.module_01_a.part").exists)
     process.kill()
     process.communicate()
+    assert not (tmp_path / "out/report.json").exists()  # the one of the run before is gone
     make_jobs(tmp_path, module_01_a="pass")
     second = start(tmp_path)
     out, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert "waiting" not in err
+
+
+def test_ctrl_c_before_all_is_imported_is_answered_without_a_traceback():
+    code = (
+        "import signal, sys\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'course_build.run.cli': signal.raise_signal(signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "from course_build.run.__main__ import run\nrun()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (143, "stopped before any notebook ran\n")
 
 
 def test_ctrl_c_while_waiting_for_another_run_gives_130(tmp_path):

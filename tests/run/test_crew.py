@@ -15,9 +15,12 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from course_build.run import environment, nurseries
-from course_build.run.one import Crew
+from course_build.run import crew as crew_module
+from course_build.run import environment
+from course_build.run import provisioner as provisioner_module
+from course_build.run.crew import Crew
 from course_build.run.outcome import Job, Plan
+from course_lib.checking import held
 
 from .crews import LIMITS, forked, printed, run, signals_are_scoped  # noqa: F401
 from .notebooks import ROOT, write_notebook
@@ -35,14 +38,14 @@ NURSERY = (
 
 def test_each_nursery_has_one_thread_and_stays_small(forked, tmp_path):  # noqa: F811
     printed(run(forked, tmp_path, "print(1)"))
-    for nursery in (forked._nurseries.kernels, forked._nurseries.clients):
+    for nursery in (forked.kernels, forked.clients):
         process = psutil.Process(nursery.process.pid)
         assert process.num_threads() == 1
         assert process.num_fds() < 10
 
 
 def test_the_nursery_of_kernels_has_nothing_of_the_runner(forked, tmp_path):  # noqa: F811
-    names = ["course_lib", "course_build", "papermill", "course_kernels"]
+    names = ["course_lib", "course_build", "papermill", "entry"]
     code = f"import sys; print([n for n in {names} if n in sys.modules])"
     assert printed(run(forked, tmp_path, code)) == "[]\n"
 
@@ -55,8 +58,8 @@ def test_where_threads_have_started_kernels_are_fresh_and_it_is_told(tmp_path, m
         made(folder).joinpath("starts_a_thread.py").write_text(thread, encoding="utf-8")
         return folder
 
-    monkeypatch.setattr(nurseries, "make_guard", make_guard)
-    monkeypatch.setattr(nurseries, "FOR_KERNELS", ("starts_a_thread",))
+    monkeypatch.setattr(crew_module, "make_guard", make_guard)
+    monkeypatch.setattr(crew_module, "FOR_KERNELS", ("starts_a_thread",))
     with Crew(Plan(limits=LIMITS)) as crew:
         outcome = run(crew, tmp_path, "import sys; print('torch' in sys.modules)")
     assert printed(outcome) == "False\n"
@@ -64,7 +67,7 @@ def test_where_threads_have_started_kernels_are_fresh_and_it_is_told(tmp_path, m
 
 
 def test_a_library_that_is_not_installed_is_not_preloaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(nurseries, "FOR_KERNELS", ("no_such_library", "ipykernel.kernelapp"))
+    monkeypatch.setattr(crew_module, "FOR_KERNELS", ("no_such_library", "ipykernel.kernelapp"))
     with Crew(Plan(limits=LIMITS)) as crew:
         outcome = run(crew, tmp_path, "import sys; print('torch' in sys.modules)")
     assert printed(outcome) == "False\n"
@@ -83,7 +86,7 @@ def test_a_nursery_that_was_killed_is_started_again(which, tmp_path):
         thread.start()
         while not ran.exists():
             time.sleep(0.05)
-        getattr(crew._nurseries, which).process.kill()
+        getattr(crew, which).process.kill()
         thread.join()
         assert printed(done[0]) == "again\n"
         assert printed(run(crew, tmp_path, "print(1)")) == "1\n"
@@ -99,8 +102,26 @@ def test_a_notebook_that_kills_the_nursery_fails_alone(tmp_path):
         assert printed(run(crew, tmp_path, "print(1)")) == "1\n"
 
 
+def test_a_notebook_that_removes_the_folder_of_the_run_fails_alone(tmp_path):
+    source = "import os, shutil\nshutil.rmtree(os.path.expanduser('~/../..'), True)\nassert 0"
+    with Crew(Plan(limits=LIMITS)) as crew:
+        assert run(crew, tmp_path, source).status in ("failed", "broken")
+        assert printed(run(crew, tmp_path, "print(1)")) == "1\n"
+
+
+def test_a_nursery_that_never_answers_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(held, "START", 0.5)
+    monkeypatch.setattr(crew_module, "FOR_CLIENTS", ("sleepy",))
+    monkeypatch.setattr(crew_module, "ROOT", tmp_path)
+    (tmp_path / "sleepy.py").write_text("import time; time.sleep(600)", encoding="utf-8")
+    with Crew(Plan(limits=LIMITS, kernels="plain")) as crew:
+        outcome = run(crew, tmp_path, "1")
+    assert outcome.status == "broken"
+    assert "the preloaded process has died" in outcome.failure.reason
+
+
 def test_a_nursery_that_cannot_start_breaks_the_run_with_its_last_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(nurseries, "FOR_CLIENTS", (7,))  # no name of a module
+    monkeypatch.setattr(crew_module, "FOR_CLIENTS", (7,))  # no name of a module
     with Crew(Plan(limits=LIMITS, kernels="plain")) as crew:
         outcome = run(crew, tmp_path, "1")
     assert outcome.status == "broken"
@@ -132,7 +153,7 @@ def test_a_stopped_notebook_keeps_what_it_had_done(kernels, tmp_path):
 KILLED = """
 import sys, threading
 from pathlib import Path
-from course_build.run.one import Crew
+from course_build.run.crew import Crew
 from course_build.run.outcome import Job, Plan
 with Crew(Plan()) as crew:
     crew.run(Job(Path(sys.argv[1]), "learner", "en", Path(sys.argv[2])), threading.Event())
@@ -220,7 +241,8 @@ def test_a_warning_of_the_notebooks_own_code_is_an_error(forked, tmp_path):  # n
 PROVISIONED = """
 import json, os, sys, time
 sys.path[:0] = [sys.argv[1]]
-os.environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = "supervised"
+from course_build.run.provisioner import NAME
+os.environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = NAME
 from jupyter_client import KernelManager
 from traitlets.config import Config
 config = Config()
@@ -269,11 +291,10 @@ client.stop_channels(); manager.cleanup_resources()
 
 
 def test_jupyter_finds_the_provisioner_and_drives_its_kernels(forked, tmp_path):  # noqa: F811
-    forked._nurseries.await_ready(threading.Event())
+    forked.kernels.ready(threading.Event())
     (tmp_path / "log").touch()
-    plugin = environment.HERE / "plugin"
-    address = forked._nurseries.kernels.address
-    command = [sys.executable, "-c", PROVISIONED, str(plugin), address, str(tmp_path / "log")]
+    address = forked.kernels.address
+    command = [sys.executable, "-c", PROVISIONED, str(ROOT), address, str(tmp_path / "log")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
 
@@ -281,16 +302,13 @@ def test_jupyter_finds_the_provisioner_and_drives_its_kernels(forked, tmp_path):
 @pytest.mark.parametrize(
     ("command", "fork"),
     [
-        ([sys.executable, "-m", "ipykernel_launcher", "-f", "x", "--more"], "kernel"),
-        ([sys.executable, "-Xdev", "-m", "ipykernel_launcher", "-f", "x"], ""),
-        (["/another/python", "-m", "ipykernel_launcher", "-f", "x"], ""),
-        (["ark", "x"], ""),
+        ([sys.executable, "-m", "ipykernel_launcher", "-f", "x", "--more"], True),
+        ([sys.executable, "-Xdev", "-m", "ipykernel_launcher", "-f", "x"], False),
+        (["/another/python", "-m", "ipykernel_launcher", "-f", "x"], False),
+        (["ark", "x"], False),
     ],
 )
 def test_only_this_pythons_own_kernel_is_forked(command, fork, monkeypatch):
-    monkeypatch.syspath_prepend(environment.HERE / "plugin")
-    import course_kernels
-
     asked = []
 
     class Kernel:
@@ -299,8 +317,8 @@ def test_only_this_pythons_own_kernel_is_forked(command, fork, monkeypatch):
         def __init__(self, address, request, patience):
             asked.append(request)
 
-    monkeypatch.setattr(course_kernels, "SupervisedKernel", Kernel)
-    provisioner = course_kernels.SupervisedProvisioner()
+    monkeypatch.setattr(provisioner_module, "SupervisedKernel", Kernel)
+    provisioner = provisioner_module.SupervisedProvisioner()
     asyncio.run(provisioner.launch_kernel(command, env={"A": "1"}, cwd="/"))
     assert (asked[0]["fork"], asked[0]["argv"], asked[0]["cwd"]) == (fork, command, "/")
 
@@ -308,10 +326,12 @@ def test_only_this_pythons_own_kernel_is_forked(command, fork, monkeypatch):
 def test_a_worker_without_room_to_report_says_so(tmp_path, monkeypatch):
     job = Job(tmp_path / "a.ipynb", "learner", "en", tmp_path / "out.ipynb")
     (tmp_path / "log.txt").touch()
+    crew = Crew(Plan())
+    crew.folder = tmp_path
 
     def told(free):
         monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-        outcome = Crew(Plan())._outcome(tmp_path, job, 1.0, "", "")
+        outcome = crew._outcome(tmp_path, job, 1.0, {}, "", "")
         assert outcome.status == "broken"
         return outcome.failure.reason
 

@@ -104,6 +104,7 @@ OURS = {
     "not_utf8": second("import os; os.write(1, b'\\xff\\xfe\\n')"),
     "lone_surrogate": second("print('\\udcff')", "", None),
     "surrogate_result": second("'\\udcff'", "", None),
+    "enormous_error": second("raise ValueError('x' * 20_000_000)", FLOOD),
     "lone_surrogate_in_error": second("raise ValueError('\\udcff')", "ValueError"),
     "error_without_words": second(
         "class Mute(Exception):\n    def __str__(self): raise TypeError('mute')\nraise Mute", "mute"

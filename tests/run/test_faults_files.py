@@ -40,6 +40,20 @@ BYTES = {  # what is in the file, and words of what is told
     "newer_format": (as_json(nbformat=99), "99"),
     "no_cells": (as_json(cells=[]), "no code"),
     "no_code": (as_json(cells=[CELL | {"source": " \n"}]), "no code"),
+    "papermills_own_tag": (
+        as_json(
+            cells=[
+                CELL | {"source": "print(1)"},
+                CELL
+                | {
+                    "id": "b",
+                    "source": "assert False",
+                    "metadata": {"tags": ["papermill-error-cell-tag"]},
+                },
+            ]
+        ),
+        "a tag that papermill keeps for itself",
+    ),
     "no_kernelspec": (as_json(metadata={}), "kernel"),
 }
 

@@ -25,6 +25,23 @@ def test_twenty_kernels_at_once_get_each_its_own_channels(kernels, tmp_path, cle
         assert cells[1]["outputs"][0]["text"] == [f"{number}\n"]
 
 
+MULTIPLY = """
+import os, time
+for _ in range(8):
+    os.fork()
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervisors are of Linux")
+def test_a_family_that_multiplies_is_over_its_limit_and_gone(tmp_path, clean_room):
+    """As root, whom no limit of processes binds, too: clean_room looks for what is left."""
+    job = make_job(tmp_path, "multiplies", ["1", MULTIPLY])
+    (outcome,) = run_jobs([job], Plan(limits=Limits(start=120, cell=60, wall=120)))
+    assert outcome.status == "failed"
+    assert "processes" in outcome.failure.reason or "unavailable" in outcome.failure.reason
+
+
 COUNT = """
 import gc, json, sys
 from pathlib import Path

@@ -127,7 +127,9 @@ def test_a_checkout_without_permission_is_told_with_the_way_to_mend_it(tmp_path,
 
 
 def test_a_path_with_spaces_and_cyrillic_is_a_path_like_any_other(tmp_path, clean_room):
-    course = make_checkout(tmp_path / "папка с пробелом и 'кавычкой'", QUICK | {"график": [PLOT]})
+    course = make_checkout(
+        tmp_path / "папка {b} с пробелом и 'кавычкой'", QUICK | {"график": [PLOT]}
+    )
     temporary = clean_room / "вре мя"
     temporary.mkdir()
     done = run_checkout(course, env=environment(TMPDIR=str(temporary), LC_ALL="C"))
@@ -138,6 +140,17 @@ def test_a_path_with_spaces_and_cyrillic_is_a_path_like_any_other(tmp_path, clea
     path = course / "build" / "executed" / "learner" / "en" / "график.ipynb"
     kept = nbformat.read(str(path), 4)
     assert any("image/png" in output.get("data", {}) for output in kept.cells[0].outputs)
+
+
+def test_lower_limits_of_the_system_are_kept_and_closed_output_does_no_harm(tmp_path, clean_room):
+    course = make_checkout(tmp_path / "course", QUICK)
+    limits = "ulimit -Hf 400000; ulimit -Sf 400000; ulimit -Hd 5000000; ulimit -Sd 5000000"
+    script = f"{limits}; exec {shlex.join(run_command())} >&-"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=course, env=environment(), capture_output=True, timeout=150
+    )
+    assert done.returncode == 0, done.stderr
+    assert statuses(course) == {"module_01_quick": "passed"}
 
 
 def test_a_long_temporary_path_and_a_terminal_without_utf8_do_no_harm(tmp_path, clean_room):

@@ -9,9 +9,9 @@ import time
 import psutil
 import pytest
 
-from course_build.run import nurseries
-from course_build.run.one import Crew
+from course_build.run.crew import Crew
 from course_build.run.outcome import Plan
+from course_lib.checking import held
 
 from .crews import LIMITS, forked, plain, printed, run, signals_are_scoped  # noqa: F401
 
@@ -73,7 +73,7 @@ print(ask_and_vanish(mine))
 
 def client_of(crew):
     """Return the one client that runs."""
-    (supervisor,) = psutil.Process(crew._nurseries.clients.process.pid).children()
+    (supervisor,) = psutil.Process(crew.clients.process.pid).children()
     (client,) = supervisor.children()
     return client
 
@@ -123,11 +123,11 @@ def test_no_signal_of_a_kernel_leaves_its_family(kind, request, tmp_path):
 
 @pytest.mark.parametrize("stopped", ["supervisor", "nursery", "both"])
 def test_what_was_stopped_ends_with_the_crew(stopped, tmp_path, monkeypatch):
-    monkeypatch.setattr(nurseries, "PATIENCE", 1 if stopped != "supervisor" else 25)
+    monkeypatch.setattr(held, "PATIENCE", 1 if stopped != "supervisor" else 25)
     with Crew(Plan(limits=LIMITS)) as crew:
         source = "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True)"
         thread, _ = running(crew, tmp_path, source)
-        nursery = psutil.Process(crew._nurseries.kernels.process.pid)
+        nursery = psutil.Process(crew.kernels.process.pid)
         family = nursery.children(recursive=True)
         assert len(family) >= 3  # supervisor, kernel, sleep
         for process in (family[:1] if stopped != "nursery" else []) + [nursery] * (

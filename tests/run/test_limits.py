@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from course_build.run.one import Crew
+from course_build.run.crew import Crew
 from course_build.run.outcome import Limits, Plan
-from course_build.run.supervisor import family_memory
+from course_lib.checking.supervisor import family_memory
 
 from .crews import printed, run
 
@@ -51,6 +51,13 @@ OVER = {
         "import resource; assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))",
         "not allowed to raise maximum limit",
+    ),
+    "metadata": (
+        "from IPython.display import display\n"
+        "for _ in range(99):\n"
+        "    display({'text/plain': ''}, metadata={'a': 'x' * 10**6}, raw=True)\n"
+        "import time; time.sleep(60)",
+        "printed and showed more than its limit of 5 MB",
     ),
     "pictures": (
         "from IPython.display import Image, display\n"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from course_build.run import network
+from course_lib.checking import network
 
 from .crews import forked, plain, printed, run  # noqa: F401
 from .notebooks import ROOT
@@ -53,7 +53,7 @@ AGAIN = (
 
 def guarded():
     """Say whether namespaces are refused to this user here, as in some containers."""
-    code = "from course_build.run.network import leave_network; print(leave_network())"
+    code = "from course_lib.checking.network import leave_network; print(leave_network())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -92,7 +92,7 @@ def test_a_kernel_does_not_see_the_loopback_of_another_or_of_the_machine(forked,
 # As another user than root: the interpreter is loaded before the user changes.
 AS_USER = """
 import ctypes, os, sys
-from course_build.run.network import leave_network, give_up_powers
+from course_lib.checking.network import leave_network, give_up_powers
 import _ctypes, ctypes, fcntl, json, pathlib, socket, struct
 if os.geteuid() == 0:
     os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from course_build.run import capacity, pool
+from course_build.run import pool
 from course_build.run.outcome import Plan, exit_code
 from course_build.run.pool import Interrupted, run_jobs
+from course_lib.checking import capacity
 from tests.run.doubles import FakeCrew, make_jobs
 
 

@@ -1,7 +1,6 @@
-"""Judge one candidate in a process of its own; `_runner_guard.py` starts it and watches over it."""
+"""Judge one candidate in a process of its own, which a supervisor watches."""
 
 import faulthandler
-import importlib
 import json
 import linecache
 import os
@@ -17,10 +16,9 @@ from typing import Any
 
 import psutil
 
-from course_lib.contracts._runner_guard import die_with_parent
-from course_lib.contracts._runner_plain import json_line
-from course_lib.contracts._runner_task import known_contracts
-from course_lib.contracts._runner_texts import runner_says
+from course_lib.checking.plain import json_line
+from course_lib.checking.task import known_contracts
+from course_lib.checking.texts import says
 from course_lib.report import ContractReport, ContractViolation
 from course_lib.text import localized
 
@@ -29,20 +27,17 @@ class Unrunnable(Exception):
     """The candidate cannot be held to its contract; the message says why."""
 
 
-def work() -> None:
-    """Read the order from stdin, judge, leave the verdict in the file that the order names.
+def main(argv: list[str]) -> None:
+    """Read the order from the file that the command line ends with, judge, leave the verdict.
 
     Ends with os._exit: threads and exit handlers of the candidate have no last word.
     """
-    order = json.loads(sys.stdin.buffer.read())
+    order = json.loads(Path(argv[-1]).read_text(encoding="utf-8"))
+    os.unlink(argv[-1])  # a candidate shall not find it
     own = os.getpid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    die_with_parent(order["guard"])
-    _forbid_core_dumps()
+    faulthandler.enable()
     if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1)  # the guard asks where an endless loop is
+        faulthandler.register(signal.SIGUSR1)  # the question where an endless loop is
     tempfile.gettempdir()  # decided now: a candidate that deletes its own must not get everybody's
     sys.dont_write_bytecode = True
     sys.modules[localized.__module__].LANGUAGE = order["language"]
@@ -72,14 +67,6 @@ def _leave_file(path: str, text: str) -> None:
     os.replace(unfinished, path)
 
 
-def _forbid_core_dumps() -> None:
-    try:
-        resource = importlib.import_module("resource")
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def _worker_verdict(contract: Callable[..., Any], order: dict[str, Any]) -> dict[str, Any]:
     """Judge; whatever the candidate raises becomes a verdict."""
     begun = time.perf_counter()
@@ -106,8 +93,11 @@ def _held_to(
         return _tell_report(contract(*functions, **settings))
     except ContractViolation as violation:
         return _tell_violation(violation)
-    except Exception as error:  # what a candidate raises never comes through a contract
-        raise Unrunnable(_told_error("contract_raised", error, order)) from error
+    except Exception as error:  # as a rule, what a candidate raises does not come through
+        frames = traceback.extract_tb(error.__traceback__)
+        own = any(frame.filename == order["path"] for frame in frames)
+        key = "call_raised" if own else "contract_raised"
+        raise Unrunnable(_told_error(key, error, order)) from error
     except BaseException as error:  # sys.exit, KeyboardInterrupt and their like do
         raise Unrunnable(_told_error("call_raised", error, order)) from error
 
@@ -137,13 +127,11 @@ def _pick_function(module: ModuleType, name: str, order: dict[str, Any]) -> Call
             found = getattr(found, part)
     except AttributeError:
         public = [key for key, value in vars(module).items() if _is_own(key, value, module)]
-        known = ", ".join(public[:8]) or runner_says(order["language"], "nothing_defined")
-        raise Unrunnable(
-            runner_says(order["language"], "no_function", known=known, **named)
-        ) from None
+        known = ", ".join(public[:8]) or says(order["language"], "nothing_defined")
+        raise Unrunnable(says(order["language"], "no_function", known=known, **named)) from None
     if not callable(found):
         kind = type(found).__name__
-        raise Unrunnable(runner_says(order["language"], "not_callable", kind=kind, **named))
+        raise Unrunnable(says(order["language"], "not_callable", kind=kind, **named))
     return found
 
 
@@ -160,11 +148,11 @@ def _told_error(key: str, error: BaseException, order: dict[str, Any]) -> str:
         lines, message = [error.lineno], error.msg
     else:
         message = " ".join(str(error).split())
-    place = runner_says(order["language"], "at_line", line=lines[-1]) if lines else ""
+    place = says(order["language"], "at_line", line=lines[-1]) if lines else ""
     shown = message if len(message) <= 300 else message[:299] + "…"
     shown = f": {shown}" if shown else ""
     named = {"file": order["file"], "error": type(error).__name__, "message": shown}
-    return runner_says(order["language"], key, place=place, **named)
+    return says(order["language"], key, place=place, **named)
 
 
 def _tell_report(report: ContractReport) -> dict[str, Any]:

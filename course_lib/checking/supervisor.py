@@ -2,14 +2,13 @@
 
 The requester holds a connection. When the child ends, when the connection closes, when the family
 takes more memory or more processes than it may, or when the nursery dies, every descendant is
-killed: the supervisor is their subreaper, so what daemonises or loses its parent comes to it.
+killed: the supervisor is made their next of kin, so what loses its parent comes to it.
 """
 
 import contextlib
 import ctypes
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -18,10 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SET_PARENT_DEATH_SIGNAL, SET_SUBREAPER = 1, 36  # <sys/prctl.h>
+SET_PARENT_DEATH_SIGNAL = 1  # <sys/prctl.h>
+SET_SUBREAPER = 36
 POLL = 0.2  # seconds between two looks at a family
-PATIENCE = 10  # seconds to wait for killed processes to go
-PAGE = resource.getpagesize()
+PATIENCE = 10  # seconds to wait for supervisors to end
+CROWD = 60  # seconds to wait for killed processes to go: a crowd of them, on a busy machine
 MB = 10**6
 
 
@@ -53,18 +53,17 @@ def die_with_parent(parent: int, with_signal: signal.Signals) -> None:
         os._exit(1)
 
 
-def children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """List the processes that one has started and not yet buried."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
     found: list[int] = []
     for task in tasks:
-        try:
+        with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii")
-        except OSError:
-            continue
-        found += map(int, text.split())
+            found += map(int, text.split())
     return found
 
 
@@ -79,15 +78,16 @@ def parent_of(pid: int) -> int:
 
 def descendants(pid: int) -> list[int]:
     """List the processes below one."""
-    found = children(pid)
+    found = children_of(pid)
     for child in found:  # grows while it is read
-        found += children(child)
+        found += children_of(child)
     return found
 
 
 def _resident(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
 
@@ -112,18 +112,31 @@ def family_memory(pids: list[int]) -> int:
     return max(largest, sum(map(_proportional, pids))) if len(pids) > 1 else largest
 
 
-def end_descendants() -> None:
-    """Kill every process below this one, and wait until they are gone."""
-    deadline = time.monotonic() + PATIENCE
-    while (pids := descendants(os.getpid())) and time.monotonic() < deadline:
-        for signum in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process forks no more
-            for pid in pids:
-                send(os.kill, pid, signum)
+def end_family(pid: int) -> None:
+    """Kill every process below one, and wait until they are gone.
+
+    All are stopped before any is killed, until no new one is found: a stopped process forks no
+    more. Where a crowd of them keeps the processors busy, root (whom no limit of processes binds)
+    goes first.
+    """
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    deadline = time.monotonic() + CROWD
+    while (pids := descendants(pid)) and time.monotonic() < deadline:
+        stopped: set[int] = set()
+        while (new := set(pids) - stopped) and time.monotonic() < deadline:
+            for one in new:
+                send_signal(os.kill, one, signal.SIGSTOP)
+            stopped |= new
+            pids = descendants(pid)
+        for one in stopped:
+            send_signal(os.kill, one, signal.SIGKILL)
         reap()
         time.sleep(0.005)
 
 
-def send(how: Callable[[int, int], None], pid: int, signum: int) -> bool:
+def send_signal(how: Callable[[int, int], None], pid: int, signum: int) -> bool:
+    """Send a signal with os.kill or os.killpg; say whether somebody got it."""
     try:
         how(pid, signum)
     except (ProcessLookupError, PermissionError):
@@ -145,9 +158,13 @@ def reap() -> dict[int, tuple[int, int]]:
 
 
 class Watch:
-    """One child under observation: `end` tells how it ended."""
+    """One child under observation: `end` tells how it ended.
 
-    def __init__(self, child: int, connection: socket.socket, limits: dict[str, int]) -> None:
+    Limits: `processes`, and `memory_mb` of the whole family. With `ready`, the name of a file
+    where the child leaves what it holds before its own work begins, that is not counted.
+    """
+
+    def __init__(self, child: int, connection: socket.socket, limits: dict[str, Any]) -> None:
         self.child, self.connection, self.limits = child, connection, limits
         self.peak, self.why, self.status = 0, "", None
         self.handle = os.pidfd_open(child)
@@ -166,20 +183,32 @@ class Watch:
         if self.status is not None:
             return False
         family = descendants(os.getpid())
+        if len(family) > self.limits.get("processes", len(family)):
+            self.why = "processes"  # before their memory: to measure a crowd's takes long
+            return False
         memory = family_memory(family)
         self.peak = max(self.peak, memory)
-        if memory > self.limits.get("memory_mb", memory) * MB:
-            self.why = "memory"
-        elif len(family) > self.limits.get("processes", len(family)):
-            self.why = "processes"
+        self.why = "memory" if memory > self._most() else ""
         return not self.why
+
+    def _most(self) -> float:
+        """Say how many bytes the family may hold."""
+        if "memory_mb" not in self.limits:
+            return float("inf")
+        most = self.limits["memory_mb"] * MB
+        if "ready" not in self.limits:
+            return most
+        try:
+            return most + int(Path(self.limits["ready"]).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return float("inf")  # still importing
 
     def _obey(self) -> bool:
         orders = self.connection.recv(4096)
         for signum in orders:  # one byte, one signal
             if signum == signal.SIGKILL:
                 return False
-            send(os.killpg, self.child, signum) or send(os.kill, self.child, signum)
+            send_signal(os.killpg, self.child, signum) or send_signal(os.kill, self.child, signum)
         return bool(orders)
 
     def _note(self, taken: dict[int, tuple[int, int]]) -> None:
@@ -190,10 +219,10 @@ class Watch:
     def end(self) -> dict[str, Any]:
         """End whoever is left, and tell the child's exit code, the family's peak and the cause."""
         if self.status is None:
-            send(os.kill, self.child, signal.SIGKILL)
+            send_signal(os.kill, self.child, signal.SIGKILL)
             _, status, usage = os.wait4(self.child, 0)
             self._note({self.child: (os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)})
-        end_descendants()
+        end_family(os.getpid())
         return {"status": self.status, "peak_mb": round(self.peak / MB), "why": self.why or None}
 
 
@@ -237,12 +266,12 @@ def supervise(
         tell(connection, pid=child, **told)
         _see_to_its_end(Watch(child, connection, request.get("limits", {})))
     except Ended:
-        end_descendants()
+        end_family(os.getpid())
     except Refused as error:
         tell(connection, refused=str(error))
     except BaseException as error:
         tell(connection, refused=f"{type(error).__name__}: {error}")
-        end_descendants()
+        end_family(os.getpid())
     os._exit(0)
 
 

@@ -1,19 +1,19 @@
-"""A kernel provisioner: a kernel is asked for at a nursery's socket and lives under a supervisor.
+"""A kernel provisioner: kernels are asked for at a nursery's socket and live under a supervisor."""
 
-jupyter_client finds it by the entry point in the folder `course_kernels-1.dist-info` beside it.
-"""
-
-import json
 import signal
-import socket
 import sys
+import time
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
-from jupyter_client.provisioning import LocalProvisioner
+from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 from traitlets import Dict, Float, Unicode
 
+from course_lib.checking.held import Held
+
+NAME = "supervised"
 LAUNCHER = ["-m", "ipykernel_launcher", "-f"]
 
 
@@ -21,66 +21,47 @@ class RefusedError(RuntimeError):
     """The nursery gives no kernel; the message says why."""
 
 
-class SupervisedKernel:
-    """A kernel as `subprocess.Popen` would show it, on the connection to its supervisor."""
+class SupervisedKernel(Held):
+    """A kernel as `subprocess.Popen` would show it."""
 
     stdin = stdout = stderr = None
 
     def __init__(self, address: str, request: dict[str, Any], patience: float) -> None:
         """Ask for a kernel; RefusedError when it is refused or nobody answers."""
-        self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.connection.settimeout(patience)
-        self.told: dict[str, Any] = {}
-        self.returncode: int | None = None
-        self._unread = b""
         try:
-            self.connection.connect(address)
-            self.connection.sendall(json.dumps(request).encode() + b"\n")
-            while "pid" not in self.told and self._hear():
-                pass
+            super().__init__(address, request)
         except OSError as error:
             raise RefusedError(f"the preloaded process does not answer: {error}") from error
-        if "pid" not in self.told:
-            raise RefusedError(self.told.get("refused", "the preloaded process has died"))
+        deadline = time.monotonic() + patience
+        while "pid" not in self.told:
+            if self.ended(max(0.0, deadline - time.monotonic())) or time.monotonic() > deadline:
+                raise RefusedError(self.told.get("refused", "the preloaded process has died"))
         self.pid: int = self.told["pid"]
 
-    def _hear(self) -> bool:
-        data = self.connection.recv(65536)
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        for line in lines:
-            self.told |= json.loads(line)
-        return bool(data)
-
-    def _listen(self, patience: float | None) -> None:
-        self.connection.settimeout(patience)
-        try:
-            while "status" not in self.told:
-                if not self._hear():
-                    self.told["status"] = -signal.SIGKILL  # the supervisor was killed
-        except (BlockingIOError, TimeoutError):
-            return
-        except OSError:
-            self.told["status"] = -signal.SIGKILL
-        self.returncode = self.told["status"]
-        self.connection.close()
+    @property
+    def returncode(self) -> int | None:
+        """The exit code (minus the signal that ended it), when all of its family is gone."""
+        return self.told.get("status", -signal.SIGKILL if self.over else None)
 
     def poll(self) -> int | None:
-        """Return the exit code (minus the signal that ended it), or None while it runs."""
+        """Return the exit code, or None while it runs."""
         if self.returncode is None:
-            self._listen(0)
+            self.ended(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Wait for the kernel and all that descends from it to be gone."""
-        if self.returncode is None:
-            self._listen(timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.returncode is None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self.ended(left) and left == 0:
+                break
         return self.returncode
 
     def send_signal(self, signum: int) -> None:
         """Send a signal to the kernel's process group."""
         if self.poll() is None:
-            self.connection.setblocking(True)
-            self.connection.sendall(bytes([signum]))
+            self.send(signum)
 
     def terminate(self) -> None:
         """Ask the kernel to leave."""
@@ -96,19 +77,17 @@ class SupervisedProvisioner(LocalProvisioner):
 
     address = Unicode(config=True, help="the socket of the nursery")
     log_file = Unicode(config=True, help="where what the kernel itself writes goes")
-    limits = Dict(config=True, help="memory_mb, processes and file_mb of the kernel")
+    limits = Dict(config=True, help="memory_mb, request_mb, processes and file_mb of the kernel")
     patience = Float(60, config=True, help="seconds to wait for the nursery")
     process: SupervisedKernel | None = None
     latest: SupervisedKernel | None = None  # of this process, for who asks after the end
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Ask the nursery for a kernel, forked when the command is Python's own kernel."""
-        own = cmd[0] == sys.executable and cmd[1:4] == LAUNCHER
         self.cwd = str(kwargs.get("cwd") or Path.cwd())
         request = {
             "argv": cmd,
-            "fork": "kernel" if own else "",
-            "kernel": True,
+            "fork": cmd[0] == sys.executable and cmd[1:4] == LAUNCHER,
             "env": dict(kwargs["env"]),
             "cwd": self.cwd,
             "log": self.log_file,
@@ -121,9 +100,15 @@ class SupervisedProvisioner(LocalProvisioner):
 
     def _finalize_env(self, env: dict[str, str]) -> None:
         super()._finalize_env(env)
-        env.pop("JUPYTER_DEFAULT_PROVISIONER_NAME", None)  # the client's own
+        env.pop(KernelProvisionerFactory.default_provisioner_name_env, None)  # the client's own
 
     async def send_signal(self, signum: int) -> None:
         """Send a signal to the kernel's process group."""
         if self.process:
             self.process.send_signal(signum)
+
+
+# jupyter_client looks among what is installed; this is not, so it is entered here
+KernelProvisionerFactory.provisioners[NAME] = EntryPoint(
+    NAME, f"{__name__}:SupervisedProvisioner", KernelProvisionerFactory.GROUP_NAME
+)

@@ -3,15 +3,15 @@
 import argparse
 import inspect
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.contracts._runner_plain import json_line, printable
-from course_lib.contracts._runner_task import (
+from course_lib.checking.capacity import usable_workers
+from course_lib.checking.plain import json_line, printable
+from course_lib.checking.task import (
     DEFAULT_MEMORY,
     DEFAULT_TIMEOUT,
     CandidateTask,
@@ -21,10 +21,10 @@ from course_lib.contracts._runner_task import (
     option_of,
     read_task,
 )
-from course_lib.contracts._runner_texts import RUNNER_LANGUAGES, runner_says
+from course_lib.checking.texts import LANGUAGES, says
 
-_RUNNER_USAGE = "python -m course_lib.contracts CONTRACT FILE.py:FUNCTION ... [options]"
-_RUNNER_CODES = {"accepted": 0, "violation": 1, "not_attempted": 1, "not_runnable": 2}
+_USAGE = "python -m course_lib.contracts CONTRACT FILE.py:FUNCTION ... [options]"
+_CODES = {"accepted": 0, "violation": 1, "not_attempted": 1, "not_runnable": 2}
 
 
 class CommandError(Exception):
@@ -36,10 +36,9 @@ class Command:
     """What the command line asks for."""
 
     tasks: tuple[CandidateTask, ...]
-    language: str = RUNNER_LANGUAGES[0]
+    language: str = LANGUAGES[0]
     as_json: bool = False
     jobs: int = 1
-    dask: str = ""
     listing: bool = False
 
 
@@ -48,30 +47,30 @@ def read_command(argv: list[str] | None, description: str) -> Command:
     contracts = known_contracts()
     options, unknown = _command_parser(contracts, description).parse_known_intermixed_args(argv)
     language = options.language
-    if language not in RUNNER_LANGUAGES:
-        raise CommandError(f"--language {language}: choose from {', '.join(RUNNER_LANGUAGES)}")
+    if language not in LANGUAGES:
+        raise CommandError(f"--language {language}: choose from {', '.join(LANGUAGES)}")
     if unknown:
-        raise CommandError(runner_says(language, "unknown_option", options=" ".join(unknown)))
+        raise CommandError(says(language, "unknown_option", options=" ".join(unknown)))
     if options.list:
         return Command((), language, options.json, listing=True)
     if not options.words:
-        raise CommandError(runner_says(language, "nothing"))
+        raise CommandError(says(language, "nothing"))
     name, *candidates = options.words
     if not candidates:
         if name not in contracts:
             known = ", ".join(contracts)
-            raise CommandError(runner_says(language, "no_contract", name=name, known=known))
+            raise CommandError(says(language, "no_contract", name=name, known=known))
         form = candidate_form(contracts[name], language)
-        raise CommandError(runner_says(language, "no_candidates", form=form))
+        raise CommandError(says(language, "no_candidates", form=form))
     limits = {
         "language": language,
         "timeout": _positive("--timeout", options.timeout, language),
         "memory": _whole("--memory", options.memory, language),
         "settings": _command_settings(contracts.get(name), options, language),
     }
-    jobs = _whole("--jobs", options.jobs, language) if options.jobs else _usable_cores()
+    jobs = _whole("--jobs", options.jobs, language) if options.jobs else usable_workers()
     tasks = tuple(read_task(name, candidate, **limits) for candidate in candidates)
-    return Command(tasks, language, options.json, jobs, options.dask)
+    return Command(tasks, language, options.json, jobs)
 
 
 def _command_parser(
@@ -79,7 +78,7 @@ def _command_parser(
 ) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m course_lib.contracts",
-        usage=_RUNNER_USAGE,
+        usage=_USAGE,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -88,15 +87,14 @@ def _command_parser(
     add("words", nargs="*", metavar="CONTRACT FILE.py:FUNCTION", help="--list shows the contracts")
     add("--list", action="store_true", help="list the contracts and what each of them takes")
     add("--json", action="store_true", help="one line of strict JSON for each candidate")
-    known = ", ".join(RUNNER_LANGUAGES)
-    default = RUNNER_LANGUAGES[0]
+    known = ", ".join(LANGUAGES)
+    default = LANGUAGES[0]
     add("--language", default=default, metavar="CODE", help=f"{known} (default: {default})")
     limit = f"for each candidate (default: {DEFAULT_TIMEOUT:g})"
     add("--timeout", default=DEFAULT_TIMEOUT, metavar="SECONDS", help=limit)
     limit = f"for each candidate, beyond what torch itself takes (default: {DEFAULT_MEMORY})"
     add("--memory", default=DEFAULT_MEMORY, metavar="MIB", help=limit)
-    add("--jobs", metavar="N", help="candidates at once (default: one for each core)")
-    add("--dask", default="", metavar="ADDRESS", help="check on the workers of this scheduler")
+    add("--jobs", metavar="N", help="candidates at once (default: as fits here)")
     users: dict[str, list[str]] = {}
     for name, contract in contracts.items():
         for setting in contract_settings(contract):
@@ -135,7 +133,7 @@ def _positive(option: str, value: str | float, language: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise CommandError(runner_says(language, "bad_number", option=option, value=value))
+        raise CommandError(says(language, "bad_number", option=option, value=value))
     return number
 
 
@@ -145,13 +143,8 @@ def _whole(option: str, value: str | int, language: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise CommandError(runner_says(language, "bad_whole", option=option, value=value))
+        raise CommandError(says(language, "bad_whole", option=option, value=value))
     return number
-
-
-def _usable_cores() -> int:
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def show_line(text: str) -> None:
@@ -168,11 +161,11 @@ def show_verdict(verdict: dict[str, Any], command: Command) -> None:
     if len(command.tasks) > 1:
         show_line(verdict["candidate"])
     told = {"contract": verdict["contract"], "reason": verdict.get("reason", "")}
-    text = verdict.get("text") or runner_says(command.language, "not_runnable", **told)
+    text = verdict.get("text") or says(command.language, "not_runnable", **told)
     show_line(printable(text))
     printed = verdict.get("printed")
     if printed:
-        show_line(runner_says(command.language, "printed", size=printed["bytes"]))
+        show_line(says(command.language, "printed", size=printed["bytes"]))
         show_line("\n".join(f"  | {line}" for line in printed["lines"]))
     if len(command.tasks) > 1:
         show_line("")
@@ -209,9 +202,9 @@ def show_summary(verdicts: list[str], command: Command) -> None:
     """Count the verdicts, where there are several."""
     if len(verdicts) > 1 and not command.as_json:
         counts = Counter(verdicts)
-        show_line(runner_says(command.language, "summary", **{k: counts[k] for k in _RUNNER_CODES}))
+        show_line(says(command.language, "summary", **{k: counts[k] for k in _CODES}))
 
 
 def exit_code(verdicts: list[str]) -> int:
     """The worst of all verdicts: 0 accepted, 1 violation or stub, 2 not runnable."""
-    return max(_RUNNER_CODES[verdict] for verdict in verdicts)
+    return max(_CODES[verdict] for verdict in verdicts)

@@ -1,6 +1,6 @@
 """What the command says in its own words, in the reader's language."""
 
-RUNNER_TEXTS = {
+TEXTS = {
     "unnamed": {
         "en": "name the functions as FILE.py:FUNCTION",
         "ru": "назовите функции в виде ФАЙЛ.py:ФУНКЦИЯ",
@@ -109,15 +109,11 @@ RUNNER_TEXTS = {
         "en": "the process that watches over the check was ended from outside: {message}",
         "ru": "процесс, который следит за проверкой, был завершён извне: {message}",
     },
-    "stopped": {"en": "stopped", "ru": "остановлено"},
     "engine": {
-        "en": "the engine gave no verdict: {error}{message}",
-        "ru": "исполнитель не вынес вердикта: {error}{message}",
+        "en": "the check gave no verdict: {message}",
+        "ru": "проверка не вынесла вердикта: {message}",
     },
-    "no_engine": {
-        "en": "cannot use the dask scheduler {address}: {message}",
-        "ru": "планировщик dask {address} недоступен: {message}",
-    },
+    "stopped": {"en": "stopped", "ru": "остановлено"},
     "not_runnable": {
         "en": "! {contract}: not runnable: {reason}",
         "ru": "! {contract}: проверить не удалось: {reason}",
@@ -134,10 +130,10 @@ RUNNER_TEXTS = {
         "проверить не удалось {not_runnable}",
     },
 }
-RUNNER_LANGUAGES = tuple(RUNNER_TEXTS["stopped"])
+LANGUAGES = tuple(TEXTS["stopped"])
 
 
-def runner_says(language: str, key: str, **values: object) -> str:
+def says(language: str, key: str, **values: object) -> str:
     """Fill in one of the command's own sentences."""
-    texts = RUNNER_TEXTS[key]
-    return texts.get(language, texts[RUNNER_LANGUAGES[0]]).format(**values)
+    texts = TEXTS[key]
+    return texts.get(language, texts[LANGUAGES[0]]).format(**values)

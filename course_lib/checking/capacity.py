@@ -1,9 +1,9 @@
-"""How many notebooks this machine can run at once."""
+"""How many notebooks or candidates this machine can run at once."""
 
 import os
 from pathlib import Path
 
-MB_PER_KERNEL = 1200  # torch, matplotlib and a small model, with some room
+MB_PER_CHILD = 1200  # torch, matplotlib and a small model, with some room
 CGROUP = Path("/sys/fs/cgroup")  # what a container may use of its machine
 
 
@@ -37,5 +37,5 @@ def free_memory_mb(cgroup: Path = CGROUP) -> int:
 
 
 def usable_workers() -> int:
-    """Say how many notebooks to run at once: one a CPU, fewer when the memory is short."""
-    return max(1, min(usable_cpus(), free_memory_mb() // MB_PER_KERNEL))
+    """Say how many to run at once: one a CPU, fewer when the memory is short."""
+    return max(1, min(usable_cpus(), free_memory_mb() // MB_PER_CHILD))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.contracts._runner_texts import RUNNER_LANGUAGES, runner_says
+from course_lib.checking.regular import read_regular
+from course_lib.checking.texts import LANGUAGES, says
 
 DEFAULT_TIMEOUT = 30.0  # seconds; a contract takes about one
 DEFAULT_MEMORY = 1024  # MiB beyond what torch itself takes
@@ -17,11 +18,10 @@ DEFAULT_MEMORY = 1024  # MiB beyond what torch itself takes
 
 @dataclass(frozen=True)
 class CandidateTask:
-    """One candidate before its contract, complete: it can be pickled and judged on any machine.
+    """One candidate before its contract.
 
-    The text of the candidate's own file travels in `source`. Other files that it imports do not:
-    they are looked for in the folder of `path`, on the machine that judges. `problem` says why
-    there is nothing to run.
+    The text of the candidate's own file is in `source`; other files that it imports are looked
+    for in the folder of `path`. `problem` says why there is nothing to run.
     """
 
     contract: str
@@ -30,7 +30,7 @@ class CandidateTask:
     names: tuple[str, ...] = ()
     source: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    language: str = RUNNER_LANGUAGES[0]
+    language: str = LANGUAGES[0]
     timeout: float = DEFAULT_TIMEOUT
     memory: int = DEFAULT_MEMORY
     problem: str = ""
@@ -55,9 +55,9 @@ def contract_settings(contract: Callable[..., Any]) -> dict[str, inspect.Paramet
     return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def candidate_form(contract: Callable[..., Any], language: str = RUNNER_LANGUAGES[0]) -> str:
-    """Show how a candidate of a contract is written: FILE.py:full_logits,cached_logits."""
-    file = runner_says(language, "file_word")
+def candidate_form(contract: Callable[..., Any], language: str = LANGUAGES[0]) -> str:
+    """Show how a candidate of a contract is written: `FILE.py:full_logits,cached_logits`."""
+    file = says(language, "file_word")
     return f"{file}.py:" + ",".join(contract_functions(contract))
 
 
@@ -66,7 +66,7 @@ def read_task(contract: str, candidate: str, **options: Any) -> CandidateTask:
 
     Args:
         contract: a name of `known_contracts`
-        candidate: FILE.py:FUNCTION, FILE.py:Class.method, or FILE.py:FIRST,SECOND where the
+        candidate: `FILE.py:FUNCTION`, `FILE.py:Class.method`, or `FILE.py:FIRST,SECOND` where the
             contract takes two functions
         options: settings, language, timeout (seconds), memory (MiB), as in CandidateTask
     """
@@ -76,10 +76,10 @@ def read_task(contract: str, candidate: str, **options: Any) -> CandidateTask:
     source = ""
     if not problem:
         try:
-            source = importlib.util.decode_source(Path(path).read_bytes())
+            source = importlib.util.decode_source(read_regular(path))
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             message = _file_trouble(error, task.language)
-            problem = runner_says(task.language, "no_file", file=path, message=message)
+            problem = says(task.language, "no_file", file=path, message=message)
     path = str(Path(path).absolute()) if path else ""
     return CandidateTask(
         contract, candidate, path, tuple(names.split(",")), source, problem=problem, **options
@@ -88,10 +88,10 @@ def read_task(contract: str, candidate: str, **options: Any) -> CandidateTask:
 
 def _file_trouble(error: Exception, language: str) -> str:
     if isinstance(error, SyntaxError | UnicodeDecodeError):
-        return runner_says(language, "encoding")
+        return says(language, "encoding")
     kind = type(error).__name__
     kinds = ("FileNotFoundError", "IsADirectoryError", "PermissionError")
-    return runner_says(language, kind) if kind in kinds else str(error)
+    return says(language, kind) if kind in kinds else str(error)
 
 
 def _task_problem(task: CandidateTask, path: str, names: list[str]) -> str:
@@ -99,16 +99,16 @@ def _task_problem(task: CandidateTask, path: str, names: list[str]) -> str:
     contracts = known_contracts()
     if task.contract not in contracts:
         known = ", ".join(contracts)
-        return runner_says(task.language, "no_contract", name=task.contract, known=known)
+        return says(task.language, "no_contract", name=task.contract, known=known)
     contract = contracts[task.contract]
     if not path or not all(re.fullmatch(r"\w+(\.\w+)*", name) for name in names):
-        return runner_says(task.language, "unnamed")
+        return says(task.language, "unnamed")
     if path.endswith(".ipynb"):
-        message = runner_says(task.language, "notebook")
-        return runner_says(task.language, "no_file", file=path, message=message)
+        message = says(task.language, "notebook")
+        return says(task.language, "no_file", file=path, message=message)
     if len(names) != len(contract_functions(contract)):
         form = candidate_form(contract, task.language)
-        return runner_says(task.language, "count", contract=task.contract, form=form)
+        return says(task.language, "count", contract=task.contract, form=form)
     return _settings_problem(task, contract_settings(contract))
 
 
@@ -116,10 +116,10 @@ def _settings_problem(task: CandidateTask, known: dict[str, inspect.Parameter]) 
     named = {"contract": task.contract}
     for name in task.settings:
         if name not in known:
-            return runner_says(task.language, "setting_unknown", option=option_of(name), **named)
+            return says(task.language, "setting_unknown", option=option_of(name), **named)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in task.settings:
-            return runner_says(task.language, "setting_needed", option=option_of(name), **named)
+            return says(task.language, "setting_needed", option=option_of(name), **named)
     return ""
 
 

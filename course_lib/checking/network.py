@@ -12,13 +12,17 @@ import socket
 import struct
 from pathlib import Path
 
-NEW_NETWORK, NEW_USER = 0x40000000, 0x10000000  # CLONE_NEWNET, CLONE_NEWUSER of <sched.h>
-DROP_FROM_BOUNDS, NO_NEW_PRIVILEGES = 24, 38  # PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS
-CAPABILITIES_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3 of <linux/capability.h>
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET of `<sched.h>`
+NEW_USER = 0x10000000  # CLONE_NEWUSER
+DROP_FROM_BOUNDS = 24  # PR_CAPBSET_DROP of `<linux/prctl.h>`
+NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS
+CAPABILITIES_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3 of `<linux/capability.h>`
 # net_admin, net_raw, sys_module, sys_rawio, sys_ptrace, sys_admin, sys_boot, sys_resource
 POWERS = (12, 13, 16, 17, 19, 21, 22, 24)
-SET_FLAGS, UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP of <linux/if.h>
-CREATE_RULESET, RESTRICT_SELF = 444, 446  # system calls of Landlock, <linux/landlock.h>
+SET_FLAGS = 0x8914  # `SIOCSIFFLAGS` of `<linux/sockios.h>`
+UP = 0x1  # IFF_UP of `<linux/if.h>`
+CREATE_RULESET = 444  # system calls of `Landlock`, `<linux/landlock.h>`
+RESTRICT_SELF = 446
 SCOPES = 1 | 2  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL: since Linux 6.12
 
 
