@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 COURSE = $(PYTHON) -m course_build.environment
+PYTEST = $(COURSE) -m pytest -n auto --dist loadgroup
 SHA256 = $(if $(shell command -v sha256sum),sha256sum,shasum -a 256)
 CACHES = .pytest_cache .hypothesis .ruff_cache .mypy_cache
 # LANG is set in every shell: only what the command line gives counts (MODULE=3 -> --module 3).
@@ -11,7 +12,7 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test check weigh run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
+.PHONY: help notebooks test delivery proof check weigh run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -21,8 +22,13 @@ help: ## list these commands
 notebooks: ## render every notebook in every language
 	@$(COURSE) build_notebooks.py $(ARGS)
 
-test: check ## the whole proof: check, then all tests with every notebook executed
-	@$(COURSE) -m pytest -n auto --dist loadgroup $(ARGS)
+test: check ## what a contributor needs: check, then the tests that the changes since the push can reach
+	@$(PYTEST) --touched $(ARGS)
+
+delivery: ## what is slow: browsers, site, grading, slides, faults, every notebook in every language
+	@$(PYTEST) -m "delivery and not thorough" $(ARGS)
+
+proof: test delivery ## both
 
 check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinned, code clean
 	@$(COURSE) build_notebooks.py --check

@@ -85,32 +85,38 @@ OUTCOMES = pytest.StashKey[list[Outcome]]()
 @pytest.hookimpl(tryfirst=True)  # before marks are chosen and xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """What shares costly work stays together (-n); what costs minutes is the delivery's."""
+    changed = config.getoption("--touched") and changed_files()
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         costly = {"executed": "notebooks", "toy": "toy", "browser": item.path.stem}
         found = [costly[name] for name in costly if name in item.fixturenames]
         if found or "contract" in params:
             item.add_marker(pytest.mark.xdist_group((*found, params.get("contract"))[0]))
-        if needs_delivery(item, params) and not item.get_closest_marker("smoke"):
+        if needs_delivery(item, params) or is_mutation(item) and not is_touched(item, changed):
             item.add_marker(pytest.mark.delivery)
-    changed = config.getoption("--touched") and changed_files()
     if changed:
-        left = [item for item in items if is_untouched(item, changed)]
+        left = [item for item in items if not is_touched(item, changed)]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
 
 
 def needs_delivery(item, params):
     """Whether a test needs a browser, the whole site, or more notebooks than the sample."""
-    if {"browser", "site", "lab"} & {*item.fixturenames}:
+    if {"browser", "context", "site"} & {*item.fixturenames}:
         return True
     run = params.get("edition", "learner"), params.get("language")
     return "executed" in item.fixturenames and run not in SAMPLE
 
 
-def is_untouched(item, changed):
-    contract = getattr(item, "callspec", None) and item.callspec.params.get("contract")
-    return is_out_of_reach(item.module.__name__, contract, changed)
+def is_mutation(item):
+    """Whether a test holds contracts to hundreds of changed functions each."""
+    return item.path.name in ("test_mutants.py", "test_score.py", "test_search.py")
+
+
+def is_touched(item, changed):
+    """Whether a known change can reach a test."""
+    contract = hasattr(item, "callspec") and item.callspec.params.get("contract")
+    return bool(changed) and not is_out_of_reach(item.module.__name__, contract, changed)
 
 
 def pytest_collection_finish():

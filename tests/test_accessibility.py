@@ -13,7 +13,7 @@ import pytest
 from tests.browser import AT_REST, NARROW, ONE_OF_EACH, WIDE, opened_browser, opened_page, turn_to
 from tests.pages import ENTRANCE, LOST, PAGES, SETTINGS, Markup, one_of_each
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 UNDECIDED = {  # rule: why axe cannot decide, and why that is no harm

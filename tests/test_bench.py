@@ -19,6 +19,8 @@ from bench.verdict import against, bounds, cut, judge, of_bound
 from bench.worker import Worker
 from course_lib.decoder_lm.shape import ModelShape, parameter_shapes
 
+pytestmark = pytest.mark.delivery
+
 
 @pytest.fixture(scope="module")
 def measured():

@@ -24,6 +24,8 @@ from course_lib.checking.plain import json_line, plain_json, printable
 from course_lib.checking.task import known_contracts
 from course_lib.checking.texts import TEXTS
 
+pytestmark = pytest.mark.delivery
+
 ROOT = Path(__file__).resolve().parents[1]
 MASKS = '''
 import os, torch

@@ -33,7 +33,7 @@ def f(t_q, t_k, *, query_offset=0):
     return torch.ones(t_q, t_k, dtype=torch.bool).as_subclass(Odd)
 """
 posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals are POSIX's")
-pytestmark = posix
+pytestmark = [pytest.mark.delivery, posix]
 
 RIGHT = '''
 import ctypes, json, os, shutil, signal, subprocess, sys, tempfile, threading, time

@@ -12,6 +12,8 @@ from course_build.site.entrance import entrance, lost_pages
 from course_build.site.switch import named_languages
 from tests.browser import opened_browser, opened_page
 
+pytestmark = pytest.mark.delivery
+
 TITLES = {"en": "A <course>", "ru": "Курс"}
 SETTINGS = Settings(("en", "ru"), "", "main", titles=TITLES)
 PLACED = replace(SETTINGS, site="https://example.org/course/")

@@ -12,6 +12,8 @@ from course_build.site.__main__ import build_site
 from course_build.site.clean import clean_html, clean_output, clean_svg, clean_text
 from tests.browser import opened_browser, opened_page
 
+pytestmark = pytest.mark.delivery
+
 RUN = "document.documentElement.dataset.ran+=' NAME'"  # what a script does, to be seen
 ELSEWHERE = "http://elsewhere.invalid/NAME"
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()

@@ -13,6 +13,8 @@ from course_build.run.normal import normalise, scrub
 from course_build.run.outcome import Plan
 from course_build.run.pool import run_jobs
 
+pytestmark = pytest.mark.delivery
+
 TEXTS = st.lists(
     st.text(st.characters(codec="utf-8"))
     | st.sampled_from(
@@ -158,7 +160,6 @@ def test_cells_of_papermill_get_names_of_their_own_and_empty_tags_go():
     assert settled[0]["metadata"] == {}
 
 
-@pytest.mark.notebooks
 def test_two_runs_of_a_notebook_give_the_same_bytes_also_one_that_fails(tmp_path):
     code = [
         "import pathlib, sys, tempfile, time\nseed = 1",

@@ -123,14 +123,12 @@ def test_a_notebook_has_the_cells_of_its_twins(language, name):
         assert skeleton(language) == skeleton(other)
 
 
-@pytest.mark.notebooks
 @each_run
 def test_a_notebook_runs_alone_from_top_to_bottom(executed, edition, language, name):
     outcome = executed[edition, language, name]
     assert outcome.status == "passed", describe(outcome)
 
 
-@pytest.mark.notebooks
 @each_run
 def test_nothing_is_written_to_stderr(executed, edition, language, name):
     written = [
@@ -141,7 +139,6 @@ def test_nothing_is_written_to_stderr(executed, edition, language, name):
     assert written == []
 
 
-@pytest.mark.notebooks
 @each_run
 def test_every_figure_says_in_words_what_it_shows(executed, edition, language, name):
     figures = [
@@ -156,7 +153,6 @@ def test_every_figure_says_in_words_what_it_shows(executed, edition, language, n
         assert bool(re.search("[а-яё]", alt)) == (language == "ru"), f"{key}: {alt}"
 
 
-@pytest.mark.notebooks
 def test_the_committed_figures_are_what_the_notebooks_show(executed, capfd):
     assert figures.main(["--check"]) == 0, capfd.readouterr().err
 
@@ -170,7 +166,6 @@ def test_a_solution_that_an_output_shows_would_be_seen():
     assert given_away(parts, {"text/html": "<details>x * 2 + 1234567890123456</details>"}) == []
 
 
-@pytest.mark.notebooks
 @each_notebook
 def test_a_learner_meets_no_solution_but_the_folded_one(executed, language, name):
     notebook = load(executed["learner", language, name].job.executed)
@@ -184,7 +179,6 @@ def test_a_learner_meets_no_solution_but_the_folded_one(executed, language, name
     assert found == []
 
 
-@pytest.mark.notebooks
 @each_run
 def test_each_exercise_is_open_for_the_learner_and_solved_in_the_solved_edition(
     executed, edition, language, name
@@ -201,7 +195,6 @@ def test_each_exercise_is_open_for_the_learner_and_solved_in_the_solved_edition(
         assert not any(unsolved)
 
 
-@pytest.mark.notebooks
 def test_another_seed_can_be_passed_from_outside(tmp_path):
     jobs = find_jobs({"learner": ROOT / "notebooks"}, tmp_path, ["en"], [])
     for outcome in run_jobs(jobs, Plan({"seed": 7})):

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from course_lib.contracts.nll import check_nll_contract
 
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.site.minutes import minutes
@@ -15,7 +14,7 @@ from course_build.teaching.__main__ import FOLDER, MADE
 from course_build.teaching.graded import POINTS
 from course_build.teaching.slides.__main__ import FOLDER as SLIDES
 from course_lib import contracts, text
-from course_lib.contracts import ContractViolation
+from course_lib.contracts import ContractViolation, check_nll_contract
 from course_lib.mistakes import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -58,7 +58,7 @@ def test_the_card_stands_out_from_a_dark_page():
     assert contrast(PALETTE["card"], "#111111") >= GRAPHICS
 
 
-@pytest.mark.notebooks  # the committed figures are made last, by `make figures`
+@pytest.mark.delivery  # the committed figures are made last, by `make figures`
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_committed_figure_is_drawn_in_colours_that_can_be_seen(path):
     svg = path.read_text(encoding="utf-8").lower()

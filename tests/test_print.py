@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser import opened_browser, opened_page
 
-pytestmark = pytest.mark.xdist_group("toy")
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("toy")]
 AROUND = ".sidebar-drawer, .toc-drawer, .mobile-header, .related-pages, .headerlink, .page-tools"
 FOLDED = {"en": "(folded)", "ru": "(свёрнуто)"}
 SUMMARY = 'getComputedStyle(document.querySelector("summary"), "::after").content'

@@ -26,6 +26,8 @@ from course_build.run.verdict import plain
 from course_lib.checking.alone import Alone
 from course_lib.checking.held import end
 
+pytestmark = pytest.mark.delivery
+
 LIMITS = Limits(start=60, cell=60, wall=90, grace=10)
 
 CASES = {
@@ -113,12 +115,10 @@ def outcomes(tmp_path_factory):
 @pytest.mark.parametrize(
     "name", ["passes", "loopback", "poisons", "finds_clean_room", "reaches_from_child"]
 )
-@pytest.mark.notebooks
 def test_an_honest_notebook_passes(outcomes, name):
     assert outcomes[name].status == "passed", describe(outcomes[name])
 
 
-@pytest.mark.notebooks
 def test_a_passing_notebook_reports_its_time_and_memory(outcomes):
     assert 0 < outcomes["passes"].seconds < LIMITS.wall
     assert 20 < outcomes["passes"].peak_mb < 1000
@@ -126,7 +126,6 @@ def test_a_passing_notebook_reports_its_time_and_memory(outcomes):
     assert executed["cells"][0]["outputs"][0]["text"] == ["hello\n"]
 
 
-@pytest.mark.notebooks
 def test_a_failing_cell_is_named_by_number_key_line_and_error_without_colours(outcomes):
     outcome = outcomes["fails"]
     failure = outcome.failure
@@ -140,21 +139,18 @@ def test_a_failing_cell_is_named_by_number_key_line_and_error_without_colours(ou
     assert "\x1b" not in text
 
 
-@pytest.mark.notebooks
 def test_an_executed_copy_is_kept_of_a_notebook_that_failed(outcomes):
     for name in ("fails", "exits", "killed"):
         cells = json.loads(outcomes[name].job.executed.read_text(encoding="utf-8"))["cells"]
         assert any(cell.get("execution_count") for cell in cells), name
 
 
-@pytest.mark.notebooks
 def test_sys_exit_0_is_a_failure_because_the_rest_never_ran(outcomes):
     failure = outcomes["exits"].failure
     assert failure.key == "cell-0"
     assert "sys.exit(0), so the 1 code cells after it never ran" in failure.reason
 
 
-@pytest.mark.notebooks
 def test_a_killed_kernel_is_reported_at_the_cell_that_ran(outcomes):
     failure = outcomes["killed"].failure
     assert (failure.cell, failure.key) == (2, "cell-1")
@@ -170,19 +166,16 @@ def test_a_killed_kernel_is_reported_at_the_cell_that_ran(outcomes):
         ("forgives", "192.0.2.1:80"),
     ],
 )
-@pytest.mark.notebooks
 def test_a_network_attempt_is_refused_and_names_the_rule(outcomes, name, target):
     reason = outcomes[name].failure.reason
     assert f"tried to reach {target}" in reason
     assert "notebooks run offline" in reason
 
 
-@pytest.mark.notebooks
 def test_the_library_cannot_be_imported_in_a_kernel(outcomes):
     assert "No module named 'course_lib'" in outcomes["imports_library"].failure.reason
 
 
-@pytest.mark.notebooks
 def test_a_missing_kernel_is_named(outcomes):
     assert "no-such-kernel" in outcomes["no_kernel"].failure.reason
 
@@ -196,19 +189,16 @@ def test_a_missing_kernel_is_named(outcomes):
         ("solved○", "failed"),
     ],
 )
-@pytest.mark.notebooks
 def test_an_exercise_is_open_in_one_edition_and_passed_in_the_other(outcomes, name, status):
     assert outcomes[name].status == status
     if status == "failed":
         assert "exercise check must print" in outcomes[name].failure.reason
 
 
-@pytest.mark.notebooks
 def test_an_exercise_check_must_return_its_report_not_print_it(outcomes):
     assert "it printed: no output at all" in outcomes["stub"].failure.reason
 
 
-@pytest.mark.notebooks
 def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_path):
     sources = CASES["parameters"]
     job = make_job(tmp_path, "parameters", sources, tags=["parameters"])
@@ -218,7 +208,6 @@ def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_p
         cli.check_parameters([job], ["stpes"])
 
 
-@pytest.mark.notebooks
 def test_a_cell_over_its_limit_fails_at_that_cell(tmp_path):
     job = make_job(tmp_path, "loops", ["1", "while True: pass"])
     outcome = run_jobs([job], Plan(limits=Limits(cell=2, wall=60)))[0]
@@ -230,7 +219,6 @@ def sleepers(marker):
     return [p for p in psutil.process_iter(["cmdline"]) if marker in (p.info["cmdline"] or [])]
 
 
-@pytest.mark.notebooks
 def test_a_notebook_over_the_wall_limit_is_ended_with_all_its_processes(tmp_path):
     marker = f"wall-{os.getpid()}"
     child = f"[sys.executable, '-c', 'import time; time.sleep(99)', '{marker}']"
@@ -294,7 +282,6 @@ def test_a_repository_that_can_be_imported_fails_the_run(tmp_path, monkeypatch):
     assert outcome.failure.reason.startswith("json can be imported in the kernel")
 
 
-@pytest.mark.notebooks
 def test_ctrl_c_ends_the_workers_and_leaves_no_process(tmp_path):
     marker = f"ctrl-c-{os.getpid()}"
     write_notebook(
@@ -364,7 +351,6 @@ def test_nothing_to_run_is_an_error(tmp_path, monkeypatch, capsys):
     assert "make notebooks" in capsys.readouterr().err
 
 
-@pytest.mark.notebooks
 def test_sources_that_do_not_build_stop_the_run(monkeypatch, capsys):
     def broken():
         raise CourseError([Finding("notebooks/src/a.py", 7, "key", "rule", "what", "how")])
@@ -394,7 +380,6 @@ def test_a_folder_without_permission_is_named_with_the_way_to_mend_it(monkeypatc
     assert told.startswith("cannot write build in the folder /course (Permission denied): make")
 
 
-@pytest.mark.notebooks
 def test_the_table_and_report_name_every_notebook(outcomes):
     every = list(outcomes.values())
     lines = table(every).splitlines()

@@ -8,7 +8,7 @@ import pytest
 from course_build.site.sections import folder_of
 from tests.pages import LOST, NAMES, PAGES, SETTINGS, Markup
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 
 @pytest.fixture(scope="module")

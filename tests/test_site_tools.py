@@ -13,7 +13,7 @@ from course_build.site.__main__ import bring_back, build_site, put_in_place
 from tests.pages import Markup
 from tests.toy_site import contents
 
-pytestmark = pytest.mark.xdist_group("toy")
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("toy")]
 WORKER = """
 import time
 from concurrent.futures import ProcessPoolExecutor

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import AT_REST, NARROW, SETTLED, opened_browser, opened_page, turn_to
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 SECTION = "module_03/masks.html"
 

@@ -39,7 +39,6 @@ def test_there_is_a_translation_to_look_through():
     assert MODULES
 
 
-@pytest.mark.notebooks
 @each_translation
 @each_module
 @pytest.mark.parametrize("edition", EDITIONS)

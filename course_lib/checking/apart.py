@@ -18,6 +18,7 @@ from course_lib.checking.held import LOOK, ROOT, START, Held, Nursery, end, make
 from course_lib.checking.plain import plain_json, printable
 from course_lib.checking.task import CandidateTask
 from course_lib.checking.texts import says
+from course_lib.contracts import CONTRACTS
 
 CROWD = 64  # processes at once
 FILE = 1000  # MB of any one file, and of all that is printed
@@ -46,7 +47,7 @@ class Bench:
             order = {
                 "folder": str(self.folder),
                 "path": [ROOT],
-                "preload": [f"course_lib.contracts.{name}" for name in names],
+                "preload": [CONTRACTS[f"check_{name}_contract"] for name in names],
                 "entry": str(Path(__file__).with_name("worker.py")),
                 "fenced": True,
             }

@@ -6,7 +6,7 @@ from typing import Any
 from course_lib.report import ContractReport, ContractViolation
 
 # Where each contract lives. It is loaded when it is asked for: who needs one does not wait for all.
-_CONTRACTS = {
+CONTRACTS = {
     "check_attention_contract": "course_lib.contracts.attention.attention",
     "check_batching_contract": "course_lib.contracts.batching.batching",
     "check_block_contract": "course_lib.contracts.block.block",
@@ -28,14 +28,14 @@ _CONTRACTS = {
     "check_tying_contract": "course_lib.contracts.tying.tying",
 }
 
-__all__ = ["ContractReport", "ContractViolation", *_CONTRACTS]
+__all__ = ["ContractReport", "ContractViolation", *CONTRACTS]
 
 
 def __getattr__(name: str) -> Any:
     """Load a contract by its name."""
-    if name not in _CONTRACTS:
+    if name not in CONTRACTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_CONTRACTS[name]), name)
+    return getattr(importlib.import_module(CONTRACTS[name]), name)
 
 
 def __dir__() -> list[str]:

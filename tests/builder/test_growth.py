@@ -19,6 +19,8 @@ from .bench import slope
 from .conftest import code, prose
 from .copies import ROOT, another, copy_course
 
+pytestmark = pytest.mark.delivery
+
 
 def toy(repo, count):
     """Write so many modules, none like another, each with its own library file."""

@@ -19,7 +19,8 @@ LANGUAGES = parse_settings((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 MODULES = sorted((ROOT / "notebooks/src").glob("*.py"))
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
-pytestmark = pytest.mark.xdist_group("jupyter")  # one server, not one for each worker
+# one server, not one for each worker
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("jupyter")]
 
 TOY = (
     prose("maths", r"Take $\frac{1}{2}$, *please*.", r"Возьмите $\frac{1}{2}$, *пожалуйста*."),
@@ -172,7 +173,6 @@ def test_jupytext_is_told_of_every_attribute_that_a_header_may_have():
     assert sorted(kept) == sorted([*ATTRIBUTES, LANGUAGES[0], "-all"])
 
 
-@pytest.mark.notebooks
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
 def test_in_jupyterlab_itself_typing_into_cells_changes_them_and_nothing_else(
     toy, course, tmp_path

@@ -20,6 +20,8 @@ from course_build.source.twins import stamp
 
 from .conftest import Repository, code, prose
 
+pytestmark = pytest.mark.delivery
+
 ROOT = Path(__file__).resolve().parents[2]
 MASKS = "course_lib.contracts.masks.causal_mask"
 COPIED = ("course_lib", "notebooks/src", "reference")
@@ -164,7 +166,6 @@ except ContractViolation as violation:
     print(violation)"""
 
 
-@pytest.mark.notebooks
 def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
     """Contracts, reports and tales speak English there; nothing of them raises."""
     for path in (course.root / "notebooks/src").glob("*.py"):

@@ -131,12 +131,10 @@ def test_a_damaged_file_a_new_one_and_one_too_many(course, capsys):
     assert "no such notebook is rendered; delete the file" in capsys.readouterr().out
 
 
-@pytest.mark.notebooks
 def test_the_notebooks_show_what_was_accepted(executed, capsys):
     assert drift.main([]) == DONE, capsys.readouterr()
 
 
-@pytest.mark.notebooks
 def test_two_executions_differ_only_in_the_exercises_and_in_what_is_measured(executed):
     """The editions are two executions of the same cells, apart from the exercises' own."""
     learner, solved = EDITIONS

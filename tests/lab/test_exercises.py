@@ -10,7 +10,7 @@ from .exercises import find_exercises
 from .looks import speaks
 from .pictures import keep_picture
 
-pytestmark = [pytest.mark.notebooks, pytest.mark.xdist_group("lab")]
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("lab")]
 
 EXERCISES = {names: find_exercises(read_notebook(*names)) for names in NAMES}
 EVERY = [(*names, exercise) for names, found in EXERCISES.items() for exercise in found]

@@ -8,7 +8,7 @@ from .desk import LANGUAGES
 from .driver import OpenNotebook
 from .looks import faults
 
-pytestmark = [pytest.mark.notebooks, pytest.mark.xdist_group("lab")]
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("lab")]
 
 DOT = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"
 SHOW = "from IPython.display import HTML; HTML('''<img {} src=\"{}\">''')"

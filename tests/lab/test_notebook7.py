@@ -7,7 +7,7 @@ from .driver import OpenNotebook
 from .looks import faults
 from .pictures import keep_pictures
 
-pytestmark = [pytest.mark.notebooks, pytest.mark.xdist_group("lab")]
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("lab")]
 
 
 EACH = [

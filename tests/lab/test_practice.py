@@ -14,7 +14,7 @@ from .pictures import keep_pictures
 from .practice import find_cells, find_predictions, find_quiz, find_views
 
 pytestmark = [
-    pytest.mark.notebooks,
+    pytest.mark.delivery,
     pytest.mark.xdist_group("lab"),
     pytest.mark.parametrize(("language", "name"), NAMES),
 ]

@@ -10,7 +10,7 @@ from .desk import LANGUAGES, NAMES, read_notebook
 from .looks import faults
 
 pytestmark = [
-    pytest.mark.notebooks,
+    pytest.mark.delivery,
     pytest.mark.xdist_group("lab"),
     pytest.mark.parametrize(("language", "name"), NAMES),
 ]

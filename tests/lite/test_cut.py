@@ -13,6 +13,8 @@ from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.lite.cut import HIDDEN, STEM, WORDS, cut, imports_of, lacking, packages, runnable
 from course_build.lite.proof import differences
 
+pytestmark = pytest.mark.delivery
+
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).languages
 RUN = """

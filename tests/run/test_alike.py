@@ -9,7 +9,7 @@ import pytest
 from .crews import forked, outputs, plain, printed, run  # noqa: F401
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 # Before anything is imported, with what the cell itself would add kept out of the answer.
 AT_ONCE = """

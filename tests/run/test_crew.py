@@ -26,7 +26,7 @@ from .crews import LIMITS, forked, printed, run, signals_are_scoped  # noqa: F40
 from .notebooks import ROOT, write_notebook
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 TALE = "import locale, sys; print(locale.setlocale(locale.LC_CTYPE), sys.flags.utf8_mode, 'Ёлка')"
 NURSERY = (

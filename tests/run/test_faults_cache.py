@@ -7,7 +7,7 @@ import pytest
 
 from .notebooks import make_checkout, run_checkout
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 
 def flip_a_bit(copy, note):

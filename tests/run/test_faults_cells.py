@@ -16,7 +16,7 @@ from course_build.run.reports import describe
 from .leftovers import LeftBehind, nothing_left
 from .notebooks import make_job
 
-pytestmark = [pytest.mark.notebooks, pytest.mark.xdist_group("faults cells")]
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("faults cells")]
 
 # Real faults end by themselves; these limits only keep a broken runner from waiting for ever.
 LIMITS = Limits(start=60, cell=60, wall=90, grace=5, memory_mb=700, file_mb=50, output_mb=10)

@@ -13,7 +13,7 @@ from course_build.run.reports import describe
 from .leftovers import nothing_left
 from .notebooks import job_of, make_checkout, make_job, run_checkout
 
-pytestmark = [pytest.mark.notebooks, pytest.mark.xdist_group("faults files")]
+pytestmark = [pytest.mark.delivery, pytest.mark.xdist_group("faults files")]
 
 LIMITS = Limits(start=60, cell=60, wall=90, grace=5)
 CELL = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}

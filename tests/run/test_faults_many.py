@@ -12,7 +12,7 @@ from course_build.run.reports import describe
 
 from .notebooks import ROOT, environment, make_job, write_notebook
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 
 @pytest.mark.parametrize("kernels", ["forked", "plain"])

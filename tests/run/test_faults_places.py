@@ -12,7 +12,7 @@ import pytest
 
 from .notebooks import environment, make_checkout, run_checkout, run_command
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 
 QUICK = {"module_01_quick": ["print('done')"]}
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"

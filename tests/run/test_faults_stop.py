@@ -20,7 +20,7 @@ import pytest
 from .notebooks import environment, make_checkout, run_command
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process its orphans")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 ENDLESS = (
     "import pathlib, signal, subprocess, sys\n"

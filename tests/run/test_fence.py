@@ -16,7 +16,7 @@ from course_lib.checking import held
 from .crews import LIMITS, forked, plain, printed, run, signals_are_scoped  # noqa: F401
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are held on Linux alone")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 BOX = """
 import json, os

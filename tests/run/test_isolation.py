@@ -10,7 +10,7 @@ import pytest
 from .crews import forked, plain, printed, run, signals_are_scoped  # noqa: F401
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="supervisors are of Linux")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 POISON = [
     # what a fresh kernel has, remembered where only the test looks

@@ -12,7 +12,7 @@ from course_lib.checking.supervisor import family_memory
 from .crews import printed, run
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="supervisors are of Linux")
-pytestmark = [pytest.mark.notebooks, linux]
+pytestmark = [pytest.mark.delivery, linux]
 
 LIMITS = Limits(cell=60, wall=90, memory_mb=600, processes=20, file_mb=10, output_mb=5)
 HOARD = "hoard = []\nwhile True: hoard.append(b'x' * 10**7)"

@@ -13,7 +13,7 @@ from .crews import forked, plain, printed, run  # noqa: F401
 from .notebooks import ROOT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are of Linux")
-pytestmark = linux
+pytestmark = [pytest.mark.delivery, linux]
 
 # connect(2) from C, which Python's audit hook does not see
 CONNECT = """
@@ -67,7 +67,6 @@ needs_namespace = pytest.mark.skipif(
 
 
 @needs_namespace
-@pytest.mark.notebooks
 @pytest.mark.parametrize("kind", ["forked", "plain"])
 def test_no_program_of_a_kernel_reaches_out(kind, request, tmp_path):
     crew = request.getfixturevalue(kind)
@@ -77,7 +76,6 @@ def test_no_program_of_a_kernel_reaches_out(kind, request, tmp_path):
 
 
 @needs_namespace
-@pytest.mark.notebooks
 def test_a_kernel_does_not_see_the_loopback_of_another_or_of_the_machine(forked, tmp_path):  # noqa: F811
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

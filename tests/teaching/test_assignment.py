@@ -12,6 +12,8 @@ from course_build.teaching.exports import assignment_name
 
 from .conftest import LANGUAGES, STEMS, each_module
 
+pytestmark = pytest.mark.delivery
+
 
 def source(made, language, stem):
     return made.notebook(f"nbgrader/{language}/source/{assignment_name(stem)}/{stem}.ipynb")

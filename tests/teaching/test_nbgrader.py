@@ -17,7 +17,7 @@ from course_build.teaching.needs import needed_cells
 
 from .conftest import LANGUAGES, PAIRS, STEMS, each_module
 
-pytestmark = pytest.mark.notebooks
+pytestmark = pytest.mark.delivery
 CHOSEN = list(zip(LANGUAGES, STEMS, strict=False))  # the others: -m thorough
 MISTAKES = {  # module, exercise: what to change in the solution, and what the check then says
     ("module_03", "mask-offset"): ("query_offset + torch.arange", "torch.arange", "offset_ignored"),

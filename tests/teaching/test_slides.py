@@ -14,6 +14,8 @@ from tests.browser import opened_browser, opened_page
 
 from .conftest import LANGUAGES, ROOT, STEMS
 
+pytestmark = pytest.mark.delivery
+
 LEAST = 20  # pixels of the smallest letters, of a slide's 720
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" height="90pt" width="7" />'
 
@@ -198,7 +200,6 @@ def browser():
         yield browser
 
 
-@pytest.mark.notebooks
 @pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_slide_fits_and_the_deck_asks_nothing_of_the_network(folder, browser, language, stem):

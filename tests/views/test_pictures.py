@@ -20,6 +20,8 @@ from tests.test_plots import contrast, painted_texts
 
 from .samples import WORDS, output
 
+pytestmark = pytest.mark.delivery
+
 LANGUAGES = ("en", "ru")
 each_view = pytest.mark.parametrize(
     ("name", "language"), [(name, language) for name in WORDS for language in LANGUAGES]
