@@ -48,8 +48,9 @@ def check_meetings(units: Sequence[Unit], embedding: Embedding, library: Library
         seen = f'{name}, which cell "{embedding.held[name].cell.key}" shows'
         mend = f'import {name} in a cell with role="library", or show what asks for it too'
         askers = {d for d in _mentioning(library, modules, {shown}) if name in _asked(d.node)}
-        for definition in used.keys() & _leading_to(library, modules, askers):
-            asker = next(iter(askers))
+        leading = _leading_to(library, modules, askers)
+        for definition in sorted(used.keys() & leading, key=_place):
+            asker = min(askers, key=_place)
             message = (
                 f"{seen}, is another class for {definition.name}: "
                 f"{asker.name} ({asker.path}:{asker.line}) asks for the packed one"
@@ -57,7 +58,7 @@ def check_meetings(units: Sequence[Unit], embedding: Embedding, library: Library
             findings.append(used[definition].finding("two-classes", message, mend))
         asking = [cell for cell, names in asked if name in names]
         makers = used.keys() & _leading_to(library, modules, {shown}) if asking else ()
-        for maker in sorted(makers, key=lambda d: d.name):
+        for maker in sorted(makers, key=_place):
             message = f"{seen}, is asked for here, but {maker.name} makes the packed one"
             findings.append(asking[0].finding("two-classes", message, mend))
     return findings
@@ -120,6 +121,10 @@ def _meant(module: LibraryModule, name: str, library: Library) -> Definition | N
     if name in module.definitions:
         return module.definitions[name]
     return library.find(module.links[name], name) if name in module.links else None
+
+
+def _place(definition: Definition) -> tuple[str, int]:
+    return definition.path, definition.line
 
 
 def _module_name(path: str) -> str:

@@ -124,7 +124,7 @@ def _value_problems(
         mend = f"use lower-case letters, digits, single hyphens, at most {LONGEST_KEY} characters"
         problems.append(("key", f"key={key!r} cannot be a cell id", mend))
     elif key == LIBRARY_KEY:
-        message = f"key={key!r} belongs to the builder"
+        message = f"the key {key} belongs to the builder"
         problems.append(("key", message, "choose another key"))
     if lang is not None and lang not in languages:
         problems.append(("unknown-language", f"lang={lang!r}", f"use {' or '.join(languages)}"))

@@ -49,7 +49,7 @@ NAMED = {
     "in the middle of code": (prose("b", "Now `x = scale(2)`."), EMBED),
     "with its word": (prose("b", "Two *scaling rules* follow."), EMBED),
     "with code between": (prose("b", "Now `scale`."), code("c", "x = 1"), EMBED),
-    "not where it is folded": (SILENT, EMBED.replace('"e"', '"e" role="folded"')),
+    "not where it is packed": (SILENT, EMBED.replace('"e"', '"e" role="library"')),
     "not where nothing is embedded": (SILENT, code("c", "from math import pi")),
 }
 NOT_NAMED = {

@@ -12,7 +12,6 @@ from course_build.base.places import SOURCES
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.base.stamp import stamp_of
 from course_build.building.course import build_course
-from course_build.notebook import lint
 
 from . import bench
 from .bench import slope
@@ -99,19 +98,6 @@ def test_a_copy_of_a_module_differs_from_it_in_every_cell_and_builds(tmp_path):
     files = read_files(course)
     built = build_course(files, settings, list(files.sources), settings.languages)
     assert (len(built.notebooks), built.stale) == (2 * len(settings.languages), ())
-
-
-def test_the_real_library_is_clean_at_the_first_look(monkeypatch):
-    """Else every build would look at the whole programs, once for each notebook."""
-    files = read_files(ROOT)
-    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
-
-    def refuse(tree):
-        raise AssertionError("an outline does not show that this program is clean")
-
-    monkeypatch.setattr(lint, "_undefined_names", refuse)
-    for path in files.sources:
-        build_course(files, settings, [path], settings.languages[:1])
 
 
 @pytest.mark.parametrize(("cold", "verdict"), [(2.0, "reached"), (5.0, "missed")])

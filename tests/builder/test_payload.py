@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from course_build.library.deflate import deflate
 from course_build.library.payload import digest, needed_files
 
-from .conftest import code, said
+from .conftest import code, prose, said
 
 # Packing
 
@@ -103,6 +103,83 @@ def test_a_name_that_a_package_gives_only_when_asked_can_be_shown_and_imported(r
     assert repo.text("e").startswith("def f():")
     assert '"p/g.py"' in repo.text("course-lib")
     assert '"p/f.py"' not in repo.text("course-lib")
+
+
+# A class that is both shown and packed
+
+BOX = "class Box:\n    def __init__(self, value):\n        self.value = value\n"
+BOXES = f"""{BOX}
+
+def is_box(thing):
+    return isinstance(thing, Box)
+
+
+def check_box(thing):
+    return is_box(thing)
+
+
+def make_box():
+    return Box(1)
+
+
+def boxes(thing: Box):
+    return [thing]
+"""
+SHOW = code("box", "from course_lib.boxes import Box") + prose("p")
+
+
+def give(*names):
+    return code("give", f"from course_lib.boxes import {', '.join(names)}", ' role="library"')
+
+
+MEET = {
+    "packed code asks": (give("is_box"), "is_box(Box(1))", "asks for the packed one"),
+    "packed code asks further in": (give("check_box"), "print(check_box)", "is_box"),
+    "the notebook asks": (give("make_box"), "isinstance(make_box(), Box)", "make_box makes the"),
+    "it catches": (give("make_box"), "try:\n    make_box()\nexcept Box:\n    pass", "make_box"),
+    "it matches": (
+        give("make_box"),
+        "match make_box():\n    case Box():\n        pass",
+        "make_box",
+    ),
+    "it compares types": (give("make_box"), "type(make_box()) is Box", "make_box"),
+}
+
+
+@pytest.mark.parametrize(("given", "text", "words"), MEET.values(), ids=MEET.keys())
+def test_two_classes_of_one_name_may_not_meet_in_a_test(repo, given, text, words):
+    repo.write("course_lib/boxes.py", BOXES)
+    err = repo.refuse(SHOW, given, code("use", text))
+    assert '"use": [two-classes]' in err
+    assert 'Box, which cell "box" shows, is ' in err
+    assert words in err
+    assert 'role="library"' in err
+
+
+APART = {
+    "nobody asks": (give("make_box", "boxes"), "boxes(Box(1)), make_box()"),
+    "nobody reaches who asks": (give("is_box", "boxes"), "boxes(Box(1))"),
+    "nobody makes another": (give("is_box"), "isinstance(3, Box)"),
+}
+
+
+@pytest.mark.parametrize(("given", "text"), APART.values(), ids=APART.keys())
+def test_two_classes_that_do_not_meet_do_no_harm(repo, given, text):
+    repo.write("course_lib/boxes.py", BOXES)
+    repo.build(SHOW, given, code("use", text))
+
+
+def test_a_class_that_the_notebook_only_imports_is_one_class(repo):
+    repo.write("course_lib/boxes.py", BOXES)
+    repo.build(give("Box", "is_box", "make_box"), code("use", "is_box(Box(1)), isinstance(0, Box)"))
+
+
+def test_a_shown_definition_is_the_notebooks_code_too(repo):
+    more = "\n\ndef all_boxes(things):\n    return all(map(is_box, things))\n"
+    repo.write("course_lib/boxes.py", BOXES + more)
+    show = code("all", "from course_lib.boxes import all_boxes")
+    err = repo.refuse(SHOW, show)
+    assert '"all": [two-classes]' in err
 
 
 # In a kernel

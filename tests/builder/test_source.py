@@ -71,7 +71,7 @@ HEADERS = [
     ('# %% key="a b"', "key", "key='a b'"),
     ('# %% key=""', "key", "key=''"),
     (f'# %% key="{"k" * 51}"', "key", "cannot be a cell id"),
-    ('# %% key="a-machinery"', "key", "belong to the builder"),
+    ('# %% key="course-lib"', "key", "belongs to the builder"),
     ('# %% key="a" role="hint"', "role-kind", "role='hint' on a code cell"),
     ('# %% key="a" exercise="two words"', "name", "exercise='two words' is not a name"),
     ('# %% key="a" role="reference" reference="../x"', "name", "reference='../x' is not a name"),

@@ -165,3 +165,18 @@ def test_the_names_of_packages_are_those_that_python_does_not_bring():
     assert (
         imports_of(IMPORTS, {"math", "nn"}) == "#@title Imports\nimport math\nfrom torch import nn"
     )
+
+
+def test_of_the_library_only_what_needs_no_package_is_kept():
+    files = {
+        "__init__.py": b"",
+        "plain.py": b"import math\n",
+        "deep.py": b"from course_lib.heavy import x\n",
+        "heavy.py": b"import torch\n",
+    }
+    lacks = lacking(files)
+    modules = ("math", "torch.nn", "course_lib.plain", "course_lib.deep", "course_lib.heavy")
+    assert [lacks(module) for module in modules] == [False, True, False, True, True]
+    lines = "from course_lib.plain import a, b\nfrom course_lib.deep import c"
+    assert packages(lines, lacks) == {"c"}
+    assert imports_of(lines, {"b"}) == "from course_lib.plain import b"

@@ -39,9 +39,9 @@ def roled(cells, role):
 
 CELLS = [
     code("report", "from course_lib.report import ClauseResult, ContractReport, ContractViolation",
-         ' role="folded"'),
-    code("practice", "from course_lib.practice.progress import Progress", ' role="folded"'),
-    code("quiz", "from course_lib.practice.quiz import answer, ask", ' role="folded"'),
+         ' role="library"'),
+    code("practice", "from course_lib.practice.progress import Progress", ' role="library"'),
+    code("quiz", "from course_lib.practice.quiz import answer, ask", ' role="library"'),
     prose("p"),
     code_twins("table", TABLE.format("The root"), TABLE.format("Корень")),
     code("judge", JUDGE.strip(), ' role="folded"'),
