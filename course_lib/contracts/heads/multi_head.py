@@ -1,108 +1,277 @@
 """The contract of multi-head self-attention as a function of its input and its weights."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from course_lib.contracts.engine.candidate import (
-    ContractSubject,
-    hold_clause,
-    is_forward_only,
-    is_stub,
-    quiet_globals,
+from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
+from course_lib.contracts.engine.clause import Clause, Contract, tracked
+from course_lib.contracts.engine.judge import formed
+from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.contracts.heads.calls import (
+    TENSORS,
+    HeadsCall,
+    by_library,
+    by_loops,
+    direction,
+    drawn,
+    extreme,
+    gradients,
+    long,
+    padding,
+    strided,
 )
-from course_lib.contracts.heads._multi_head_behaviour import explain_heads
-from course_lib.contracts.heads._multi_head_case import HeadsCase, heads_case
-from course_lib.contracts.heads._multi_head_judge import (
-    heads_takes,
-    judge_heads,
-    judge_heads_alone,
-    judge_heads_content,
-    judge_heads_form,
-    judge_heads_future,
-    judge_heads_gradients,
-    judge_heads_order,
-    judge_heads_state,
-)
-from course_lib.report import ClauseResult, ContractReport
+from course_lib.contracts.heads.looks import explain
+from course_lib.report import ContractReport, Mismatch
 
-_HEADS_MEANINGS = {
-    "result_form": {
-        "en": "a tensor [B, T, d_model], as wide as the input, finite",
-        "ru": "конечный тензор [B, T, d_model] не менее точный, чем вход",
+_NOT_TENSOR = (
+    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
+)
+_SHAPE = "the output has shape {came}, the input {wanted} | у выхода форма {came}, у входа {wanted}"
+_DTYPE = "the output is {came}, the input {wanted} | выход имеет тип {came}, вход — {wanted}"
+_NOT_FINITE = (
+    "rows {rows} of item {item} are not finite | "
+    "в строках {rows} элемента {item} есть NaN или бесконечности"
+)
+_TWICE = "two calls in a row give different results | два вызова подряд дают разные результаты"
+_AFTER_OTHERS = (
+    "after a call with other arguments the first call gives another result | "
+    "после вызова с другими аргументами повтор первого вызова даёт другой результат"
+)
+_OVERWRITTEN = (
+    "a later call changed the tensor that an earlier call had returned | "
+    "следующий вызов изменил тензор, который вернул предыдущий"
+)
+_PERMUTED = (
+    "the tokens were put in reverse order; the rows must follow | "
+    "токены взяты в обратном порядке; строки должны переставиться так же"
+)
+_FUTURE = (
+    "only the tokens after position {place} were changed | "
+    "изменены только токены после позиции {place}"
+)
+_CONTENT = "only the padding was changed | изменено только дополнение"
+_ALONE = (
+    "item {place}, given alone and without its padding, gives the expected numbers | "
+    "элемент {place}, взятый отдельно и без дополнения, даёт ожидаемые числа"
+)
+_DETACHED = (
+    "the output is cut off from its inputs (detach, no_grad, .data) | "
+    "выход отрезан от входов (detach, no_grad, .data)"
+)
+_NO_GRADIENT = "no gradient reaches {name} | градиент не доходит до {name}"
+
+
+def _read(output: Any, call: HeadsCall) -> Tensor:
+    x = call.x
+    if not isinstance(output, Tensor):
+        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(output).__name__)
+    if output.shape != x.shape:
+        came, wanted = list(output.shape), list(x.shape)
+        raise malformed("shape", _SHAPE, str(wanted), came=came, wanted=wanted)
+    if not output.is_floating_point() or output.dtype.itemsize < x.dtype.itemsize:
+        raise malformed("dtype", _DTYPE, str(x.dtype), came=output.dtype, wanted=x.dtype)
+    broken = ~output.isfinite().all(-1)
+    if broken.any():
+        item = int(broken.any(-1).nonzero()[0])
+        rows = broken[item].nonzero().flatten().tolist()
+        index, told = (item, rows[0], 0), finite_wanted()
+        got, facts = output[index].item(), say(_NOT_FINITE, rows=rows, item=item)
+        shown = (Mismatch("output", index, got, told),)
+        raise Breach("not finite", str(got), told, mismatches=shown, facts=facts)
+    return output.detach()
+
+
+def _compare(
+    subject: Subject,
+    call: HeadsCall,
+    got: Tensor,
+    want: Tensor,
+    rows: Tensor,
+    allowed: float,
+    facts: str = "",
+    kind: str = "wrong",
+) -> float:
+    """The largest error over the given rows [B, T]; what else comes there does not matter."""
+    seen = torch.where(rows.unsqueeze(-1), got.double(), want.double())
+    return subject.compare(call, seen, want, allowed, kind=kind, facts=facts, label="output")
+
+
+def _right(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """The rows of the real tokens equal both references."""
+    got = subject.value(call)
+    return _compare(subject, call, got, subject.wanted(call), call.valid, allowed)
+
+
+def _steady(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """A, A, B, A: same numbers each time, and nothing overwritten."""
+    first, rows = subject.value(call), torch.ones_like(call.valid)
+    kept = first.clone()
+
+    def agree(got: Tensor, kind: str, fact: str) -> float:
+        return _compare(subject, call, got, kept, rows, allowed, say(fact), kind)
+
+    agree(subject.value(call), "twice", _TWICE)
+    other = call.but(x=call.x.flip(1) + 1, w_v=-call.w_v)
+    subject.value(other.but(token_valid=call.token_valid.flip(1)))
+    agree(first, "overwritten", _OVERWRITTEN)
+    return agree(subject.value(call), "after_others", _AFTER_OTHERS)
+
+
+def _permuted(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """Tokens in reverse order give rows in reverse order."""
+    base, turned = subject.value(call), subject.value(call.but(x=call.x.flip(1)))
+    return _compare(subject, call, turned, base.flip(1), call.valid, allowed, say(_PERMUTED))
+
+
+def _future_blind(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """Changing the tokens after each position must leave the rows up to it as they were."""
+    base, worst = subject.value(call), 0.0
+    for place in range(call.x.shape[1] - 1):
+        later = torch.arange(call.x.shape[1]) > place
+        got = subject.value(call.but(x=torch.where(later[:, None], 3 - 2 * call.x, call.x)))
+        facts, rows = say(_FUTURE, place=place), call.valid & ~later
+        worst = max(worst, _compare(subject, call, got, base, rows, allowed, facts))
+    return worst
+
+
+def _padding_mute(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """Small, huge and swapped contents of the padding must give the same real rows."""
+    base, worst, facts = subject.value(call), 0.0, say(_CONTENT)
+    for content in (torch.zeros_like(call.x), 50 * call.x.flip(1), 1e4 + 0 * call.x):
+        got = subject.value(call.but(x=torch.where(call.valid.unsqueeze(-1), call.x, content)))
+        worst = max(worst, _compare(subject, call, got, base, call.valid, allowed, facts))
+    return worst
+
+
+def _alone(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """Each item alone, its padding cut off, against the same item in the batch."""
+    together, worst = subject.value(call), 0.0
+    for item, real in enumerate(call.valid):
+        x, valid = call.x[item : item + 1, real], real[real].unsqueeze(0)
+        expected, rows = torch.zeros_like(together), torch.zeros_like(call.valid)
+        alone = subject.value(call.but(x=x, token_valid=valid))[0]
+        expected[item, real], rows[item] = alone.to(together.dtype), real
+        facts = say(_ALONE, place=item)
+        worst = max(worst, _compare(subject, call, together, expected, rows, allowed, facts))
+    return worst
+
+
+def _slopes(subject: Subject, call: HeadsCall, allowed: float) -> float:
+    """Gradients of the real rows; weights that the function copied away are left out."""
+    given, want = call.fresh(), gradients(call)
+    leaves = [given.values[name].requires_grad_() for name in TENSORS]
+    output = call_candidate(subject.candidate, *given.positional, **given.keywords)
+    _read(output, call)
+    if not output.requires_grad:
+        flags = [f"requires_grad={flag}" for flag in (False, True)]
+        raise Breach("detached", *flags, facts=say(_DETACHED))
+    loss = (output * direction(call)).sum()
+    got = call_candidate(torch.autograd.grad, loss, leaves, allow_unused=True)
+    found = dict(zip(TENSORS, got, strict=True))
+    full = {n: torch.zeros_like(want[n]) if found[n] is None else found[n] for n in TENSORS}
+    if all(found[name] is None for name in TENSORS[1:]):
+        full = {"x": full["x"]}
+    worst = 0.0
+    for name in sorted(full, key=lambda name: bool(full[name].any())):  # what is lost comes first
+        facts, label = "", f"{name}.grad"
+        if not full[name].any():
+            facts = say(_NO_GRADIENT, name=name)
+        error = subject.compare(call, full[name], want[name], allowed, facts=facts, label=label)
+        worst = max(worst, error)
+    return worst
+
+
+def _takes(subject: Subject, clause: Clause) -> bool:
+    """Whether this is a call that the function knows; None and 16-bit numbers need not be."""
+    try:
+        clause.calls[0].fresh().to(subject.candidate)
+    except Exception:
+        return False
+    return True
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    single = [drawn(10, 1, 3, 1, 3), drawn(11, 2, 4, 1, 5), drawn(12, 1, 1, 1, 2)]
+    sizes = [(1, 2, 2, 2), (2, 4, 2, 3), (3, 2, 3, 2), (1, 5, 3, 5), (2, 3, 6, 1), (2, 1, 2, 3)]
+    sizes += [(3, 3, 3, 3), (2, 3, 4, 2)]
+    many, padded = [drawn(20 + n, *size) for n, size in enumerate(sizes)], padding()
+    causal = [call.but(causal=True) for call in many]
+    mute = [padded[0], padded[1], padded[6]]
+    bare = [call.but(token_valid=None) for call in (*many[:3], *causal[:3])]
+    few = [many[1], causal[3], padded[0]]
+    half = [call.of_dtype(torch.float16) for call in (*few, *padded[1:3])]
+    # fmt: off
+    return [
+        Clause("result_form", "a tensor [B, T, d_model], as wide as the input, finite | "
+               "конечный тензор [B, T, d_model] не менее точный, чем вход",
+               formed, [single[0], many[1], *padded]),
+        Clause("arguments_unchanged", "the call leaves its arguments as they were | "
+               "аргументы после вызова прежние", formed, [many[1], causal[1], padded[0]]),
+        Clause("repeatable", "the same call, the same result, whatever came between | "
+               "тот же вызов — тот же результат, что бы ни было между ними",
+               _steady, [many[1], padded[1], causal[1]], 1e-12),
+        Clause("one_head", "one head is plain attention between the projections | "
+               "одна голова — обычное внимание между проекциями", _right, single, 1e-10),
+        Clause("permutation", "without a mask, reordered tokens give reordered rows | "
+               "без маски перестановка токенов переставляет строки", _permuted, many, 1e-6),
+        Clause("many_heads", "H heads, each on its own d_head columns, then w_o | "
+               "H голов, каждая на своих d_head столбцах, затем w_o",
+               _right, [*many, drawn(30, 1, 2, 2, 65)], 1e-10),
+        Clause("future_blind", "changing later tokens leaves earlier rows alone | "
+               "замена поздних токенов не меняет ранних строк", _future_blind, causal, 1e-6),
+        Clause("causal", "causal=True: a row reads its own and earlier tokens | "
+               "causal=True: строка читает свой и прежние токены", _right, causal, 1e-10),
+        Clause("padding_content", "what stands in the padding does not matter | "
+               "содержимое дополнения не имеет значения", _padding_mute, mute, 1e-6),
+        Clause("row_in_batch", "an item gives alone what it gives in the batch | "
+               "элемент отдельно даёт то же, что внутри пакета",
+               _alone, [many[1], many[2], *mute], 1e-6),
+        Clause("padding", "padding is not read, wherever it lies | "
+               "дополнение не читается, где бы оно ни стояло", _right, padded, 1e-10),
+        Clause("without_padding", "token_valid=None means that every token is real | "
+               "token_valid=None значит, что все токены настоящие",
+               _right, bare, 1e-10, when=_takes),
+        Clause("long_sequences", "longer than any block, with whole blocks of padding | "
+               "длиннее любого блока, с блоками из одного дополнения", _right, long(), 1e-10),
+        Clause("memory_layout", "transposed input and weights: the same result | "
+               "транспонированные вход и веса: тот же результат",
+               _right, [strided(call) for call in (many[1], causal[7], padded[0])], 1e-10,
+               when=_takes),
+        Clause("extreme_logits", "scores in the thousands: finite and right | "
+               "оценки в тысячах: результат конечен и верен",
+               _right, extreme(many[1], padded[:3]), 1e-8),
+        Clause("float32_inputs", "float32 in: right to float32 accuracy | "
+               "вход float32: верно с точностью float32",
+               _right, [call.of_dtype(torch.float32) for call in few], 2e-5),
+        Clause("half_inputs", "float16 in: right to float16 accuracy, finite | "
+               "вход float16: результат конечен и верен с точностью float16",
+               _right, half, 2e-2, when=_takes),
+        Clause("gradients", "the gradient reaches the input and every weight, right | "
+               "градиент доходит до входа и до всех весов, и он верен",
+               _slopes, [many[1], causal[1], padded[0], padded[2]], 1e-8, when=tracked),
+    ]
+    # fmt: on
+
+
+_TERMS = Terms("multi_head", (by_loops, by_library), _read, agree=1e-6)
+MULTI_HEAD = Contract(
+    "multi_head",
+    _TERMS,
+    _clauses,
+    explain,
+    {
+        "output_max_error": ("many_heads", "causal", "padding"),
+        "gradient_max_error": "gradients",
+        "future_leak": "future_blind",
+        "padding_leak": "padding_content",
+        "permutation": "permutation",
     },
-    "arguments_unchanged": {
-        "en": "the call leaves its arguments as they were",
-        "ru": "аргументы после вызова прежние",
-    },
-    "repeatable": {
-        "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между ними",
-    },
-    "one_head": {
-        "en": "one head is plain attention between the projections",
-        "ru": "одна голова — обычное внимание между проекциями",
-    },
-    "many_heads": {
-        "en": "H heads, each on its own d_head columns, then w_o",
-        "ru": "H голов, каждая на своих d_head столбцах, затем w_o",
-    },
-    "permutation": {
-        "en": "without a mask, reordered tokens give reordered rows",
-        "ru": "без маски перестановка токенов переставляет строки",
-    },
-    "causal": {
-        "en": "causal=True: a row reads its own and earlier tokens",
-        "ru": "causal=True: строка читает свой и прежние токены",
-    },
-    "future_blind": {
-        "en": "changing later tokens leaves earlier rows alone",
-        "ru": "замена поздних токенов не меняет ранних строк",
-    },
-    "padding": {
-        "en": "padding is not read, wherever it lies",
-        "ru": "дополнение не читается, где бы оно ни стояло",
-    },
-    "padding_content": {
-        "en": "what stands in the padding does not matter",
-        "ru": "содержимое дополнения не имеет значения",
-    },
-    "row_in_batch": {
-        "en": "an item gives alone what it gives in the batch",
-        "ru": "элемент отдельно даёт то же, что внутри пакета",
-    },
-    "without_padding": {
-        "en": "token_valid=None means that every token is real",
-        "ru": "token_valid=None значит, что все токены настоящие",
-    },
-    "long_sequences": {
-        "en": "longer than any block, with whole blocks of padding",
-        "ru": "длиннее любого блока, с блоками из одного дополнения",
-    },
-    "memory_layout": {
-        "en": "transposed input and weights: the same result",
-        "ru": "транспонированные вход и веса: тот же результат",
-    },
-    "extreme_logits": {
-        "en": "scores in the thousands: finite and right",
-        "ru": "оценки в тысячах: результат конечен и верен",
-    },
-    "float32_inputs": {
-        "en": "float32 in: right to float32 accuracy",
-        "ru": "вход float32: верно с точностью float32",
-    },
-    "half_inputs": {
-        "en": "float16 in: right to float16 accuracy, finite",
-        "ru": "вход float16: результат конечен и верен с точностью float16",
-    },
-    "gradients": {
-        "en": "the gradient reaches the input and every weight, right",
-        "ru": "градиент доходит до входа и до всех весов, и он верен",
-    },
-}
+)
 
 
 def check_multi_head_contract(multi_head: Callable[..., Any]) -> ContractReport:
@@ -115,112 +284,4 @@ def check_multi_head_contract(multi_head: Callable[..., Any]) -> ContractReport:
 
     Raises:  ContractViolation when a clause is broken: with a small input and what was measured
     """
-    if not callable(multi_head):
-        raise TypeError(f"multi_head must be a function, got {type(multi_head).__name__}")
-    subject = ContractSubject(
-        "check_multi_head_contract", multi_head, _HEADS_MEANINGS, explain_heads
-    )
-    first = heads_case(0, 1, 2, 1, 3)
-    with quiet_globals():
-        if is_stub(multi_head, *first.positional, **first.keywords):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_heads_clauses(subject))
-    errors = {clause.name: clause.measured for clause in clauses}
-    figures = {
-        "output_max_error": max(errors["many_heads"], errors["causal"], errors["padding"]),
-        "gradient_max_error": errors.get("gradients", float("nan")),
-        "future_leak": errors["future_blind"],
-        "padding_leak": errors["padding_content"],
-        "permutation": errors["permutation"],
-    }
-    optional = ("without_padding", "memory_layout", "half_inputs", "gradients")
-    unchecked = tuple(name for name in optional if name not in errors)
-    return ContractReport(subject.contract, clauses, figures, unchecked=unchecked)
-
-
-def _heads_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    """Run the clauses one by one, the ones that tell most about a mistake first."""
-    hold = partial(hold_clause, subject)
-    single = [heads_case(10, 1, 3, 1, 3), heads_case(11, 2, 4, 1, 5), heads_case(12, 1, 1, 1, 2)]
-    sizes = [(1, 2, 2, 2), (2, 4, 2, 3), (3, 2, 3, 2), (1, 5, 3, 5), (2, 3, 6, 1), (2, 1, 2, 3)]
-    sizes += [(3, 3, 3, 3), (2, 3, 4, 2)]
-    many = [heads_case(20 + n, *size) for n, size in enumerate(sizes)]
-    wide = heads_case(30, 1, 2, 2, 65)
-    causal = [replace(case, causal=True) for case in many]
-    padded = _heads_padded()
-    right = [padded[0], padded[1], padded[6]]
-    yield hold("result_form", None, judge_heads_form, [single[0], many[1], *padded])
-    yield hold("arguments_unchanged", None, judge_heads_form, [many[1], causal[1], padded[0]])
-    yield hold("repeatable", 1e-12, judge_heads_state, [many[1], padded[1], causal[1]])
-    yield hold("one_head", 1e-10, judge_heads, single)
-    yield hold("permutation", 1e-6, judge_heads_order, many)
-    yield hold("many_heads", 1e-10, judge_heads, [*many, wide])
-    yield hold("future_blind", 1e-6, judge_heads_future, causal)
-    yield hold("causal", 1e-10, judge_heads, causal)
-    yield hold("padding_content", 1e-6, judge_heads_content, right)
-    yield hold("row_in_batch", 1e-6, judge_heads_alone, [many[1], many[2], *right])
-    yield hold("padding", 1e-10, judge_heads, padded)
-    bare = [replace(case, token_valid=None) for case in (*many[:3], *causal[:3])]
-    if heads_takes(subject, bare[0]):
-        yield hold("without_padding", 1e-10, judge_heads, bare)
-    yield hold("long_sequences", 1e-10, judge_heads, _heads_long())
-    strided = [_heads_strided(case) for case in (many[1], causal[7], padded[0])]
-    if heads_takes(subject, strided[0]):
-        yield hold("memory_layout", 1e-10, judge_heads, strided)
-    extreme = [
-        replace(case, w_q=case.w_q * 60, w_k=case.w_k * 60) for case in (many[1], *padded[:3])
-    ]
-    extreme += [_heads_all_low(case, size) for case in padded[:3] for size in (1e3, 1e6, 1e12)]
-    yield hold("extreme_logits", 1e-8, partial(judge_heads, tolerance=1e-8), extreme)
-    narrow = [_heads_as(torch.float32, case) for case in (many[1], causal[3], padded[0])]
-    yield hold("float32_inputs", 2e-5, partial(judge_heads, tolerance=2e-5), narrow)
-    half = [_heads_as(torch.float16, case) for case in (many[1], causal[3], *padded[:3])]
-    if heads_takes(subject, half[0]):
-        yield hold("half_inputs", 2e-2, partial(judge_heads, tolerance=2e-2), half)
-    if not is_forward_only(subject.candidate, *many[1].positional, **many[1].keywords):
-        tracked = [many[1], causal[1], padded[0], padded[2]]
-        yield hold("gradients", 1e-8, judge_heads_gradients, tracked)
-
-
-def _heads_padded() -> list[HeadsCase]:
-    """Padding on the right, on the left and in the middle; as many items as heads, and not."""
-    right = [[1, 1, 1, 1], [1, 1, 0, 0]]
-    left, middle = [[0, 0, 1, 1], [0, 1, 1, 1]], [[1, 0, 1, 1], [1, 1, 0, 1], [1, 0, 0, 1]]
-    lengths = [[1, 1, 1], [1, 0, 0], [1, 1, 0]]
-    return [
-        heads_case(40, 2, 4, 2, 3, valid=right),
-        heads_case(41, 2, 4, 3, 2, valid=right),
-        heads_case(42, 2, 4, 2, 3, valid=left, causal=True),
-        heads_case(43, 3, 4, 2, 2, valid=middle),
-        heads_case(44, 3, 3, 3, 2, valid=lengths, causal=True),
-        heads_case(45, 2, 4, 2, 3, valid=left),
-        heads_case(46, 2, 4, 1, 5, valid=right[::-1]),
-    ]
-
-
-def _heads_all_low(case: HeadsCase, size: float) -> HeadsCase:
-    """Similar tokens and opposite projections: every score lies at about minus the size."""
-    return replace(case, x=1 + 0.1 * case.x, w_k=-size * case.w_q)
-
-
-def _heads_long() -> list[HeadsCase]:
-    """Past blocks of 64 and of 512; whole blocks are padding, first or last, or scattered."""
-    valid = torch.ones(2, 131, dtype=torch.int64)
-    valid[0, :70], valid[1, 64:] = 0, 0
-    return [
-        heads_case(50, 2, 131, 1, 1, valid=valid.tolist()),
-        heads_case(51, 1, 131, 2, 1, causal=True),
-        heads_case(52, 1, 521, 1, 1, valid=[[n % 5 == 0 for n in range(521)]]),
-    ]
-
-
-def _heads_strided(case: HeadsCase) -> HeadsCase:
-    """The same numbers, laid out in memory with their first two axes exchanged."""
-    names = ("x", "w_q", "w_k", "w_v", "w_o")
-    tensors = {name: getattr(case, name).transpose(0, 1).contiguous() for name in names}
-    return replace(case, **{name: tensor.transpose(0, 1) for name, tensor in tensors.items()})
-
-
-def _heads_as(dtype: torch.dtype, case: HeadsCase) -> HeadsCase:
-    names = ("x", "w_q", "w_k", "w_v", "w_o")
-    return replace(case, **{name: getattr(case, name).to(dtype) for name in names})
+    return MULTI_HEAD.check(multi_head)

@@ -15,7 +15,7 @@ from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.position.mistakes import POSITION_MISTAKES, mistaken_encoding
-from course_lib.contracts.position.tables import BY_HAND, angles, make, probes, tolerance, truth
+from course_lib.contracts.position.tables import angles, by_hand, make, probes, tolerance, truth
 from course_lib.report import ContractReport, Mismatch
 
 _NOT_TENSOR = (
@@ -139,23 +139,9 @@ def _distance(subject: Subject, call: Call, allowed: float) -> float:
     return _compare(products, want, slack, "distance", fact, "row · row")
 
 
-def _anchors(subject: Subject, call: Call, allowed: float) -> float:
-    """The first rows of d_model = 4 are those worked out by hand."""
-    if call.d_model != 4 or call.base is not None:
-        return 0.0
-    want = torch.tensor(BY_HAND[: call.length], dtype=torch.float64)
-    if not (want - subject.wanted(call)).abs().max() <= 1e-9:
-        raise RuntimeError("the references for positions disagree with the rows done by hand")
-    return _within_rounding(subject.value(call), call, want)
-
-
 def _table(subject: Subject, call: Call, allowed: float) -> float:
     """The whole table, each number within what rounding to float32 explains."""
-    return _within_rounding(subject.value(call), call, subject.wanted(call))
-
-
-def _within_rounding(table: Tensor, call: Call, want: Tensor) -> float:
-    slack, fact = tolerance(call), ""
+    table, want, slack, fact = subject.value(call), subject.wanted(call), tolerance(call), ""
     wrong = ~((table.double() - want).abs() <= slack)
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
@@ -229,7 +215,7 @@ def _clauses(subject: Subject) -> list[Clause]:
                "сходство двух строк зависит лишь от расстояния между ними",
                _distance, small, 1e-5 * max(call.d_model for call in small)),
         Clause("known_rows", "positions 1 to 3 are those worked out by hand | "
-               "позиции 1–3 совпадают с посчитанными вручную", _anchors, hand, _widest(hand)),
+               "позиции 1–3 совпадают с посчитанными вручную", _table, hand, _widest(hand)),
         Clause("every_column", "pair i turns by p / base^(2i/d_model), any d_model | "
                "пара i повёрнута на p / base^(2i/d_model), любой d_model",
                _table, columns, _widest(columns)),
@@ -255,7 +241,7 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
     }
 
 
-_TERMS = Terms("sinusoidal_encoding", (truth,), _read)
+_TERMS = Terms("sinusoidal_encoding", (truth, by_hand), _read, agree=1e-9)
 POSITION = Contract(
     "position",
     _TERMS,

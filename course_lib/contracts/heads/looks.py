@@ -1,0 +1,219 @@
+"""Name the catalogued mistakes that a wrong multi-head attention equals on fresh inputs."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.engine.candidate import is_forward_only
+from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
+from course_lib.contracts.engine.look import outcome
+from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.subject import Subject
+from course_lib.contracts.heads.calls import (
+    TENSORS,
+    HeadsCall,
+    by_library,
+    direction,
+    drawn,
+    gradients,
+)
+from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
+from course_lib.contracts.heads.steps import mistaken_heads, real_pairs
+
+_SHIFT = 10.0  # numbers near 10 are compared to about 1e-5: float32 is right enough
+_MIXED_ROWS = ("softmax_over_queries", "softmax_over_batch", "heads_joined_by_view")
+
+
+@dataclass(frozen=True)
+class HeadsProbe:
+    """A call, the rows that are looked at, what they must be, and the mean of all the values."""
+
+    call: HeadsCall
+    rows: Tensor
+    truth: Tensor
+    mean: Tensor
+
+
+def explain(subject: Subject) -> Diagnosis:
+    """Watch the candidate and every catalogued mistake in the same calls, and compare."""
+    lengths = [[1, 1, 1, 1, 0, 0], [1, 1, 0, 1, 1, 0]]  # the last token is padding in every item
+    left = [[0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]  # so the first
+    mixed = [[1, 1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 1, 1]]
+    many = drawn(903, 3, 9, 4, 3)
+    ordinary = [
+        drawn(908, 3, 8, 3, 2, valid=mixed, causal=True),
+        many,
+        drawn(900, 3, 5, 2, 3),
+        drawn(901, 2, 3, 1, 4),
+        drawn(904, 2, 11, 3, 2, causal=True),
+        drawn(905, 2, 10, 2, 3, causal=True).but(token_valid=None),
+        drawn(906, 2, 6, 2, 3, valid=lengths),
+        drawn(907, 3, 7, 2, 2, valid=left),
+        drawn(909, 3, 7, 2, 3, valid=left[::-1], causal=True),
+    ]
+    probes = [Probe(partial(_read, probe=_probe(call))) for call in ordinary]
+    special = [_finite, _rounding, _overwritten, _memory, _training]
+    probes += [Probe(look, core=False) for look in special]
+    low = ordinary[7]  # opposite projections and a faint padding: of all scores its are the highest
+    x = torch.where(low.valid.unsqueeze(-1), 1 + 0.1 * low.x, 0.01)
+    low = low.but(x=x, w_k=-low.w_q)
+    high = many.but(w_q=many.w_q * 60, w_k=many.w_k * 60)
+    sized = [low.but(w_k=size * low.w_k) for size in (1e6, 1e12)]
+    for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):
+        calls = [_probe(easy), _probe(hard)]
+        probes.append(Probe(partial(_verdict, probes=calls), core=False))
+    candidate, reference = subject.candidate, mistaken_heads()
+    named = diagnose(candidate, MULTI_HEAD_MISTAKES, probes, reference)
+    for others in (_where_padding_is_mute(), _where_hidden_columns_are_nan()):
+        named = named if named.names else diagnose(candidate, others, probes, reference)
+    return named
+
+
+def _where_padding_is_mute() -> list[Mistake]:
+    """The mistakes that mix rows, made where padding may not ask: other numbers, as usual a way."""
+    return [
+        replace(mistake, make=partial(mistake.make, real=real_pairs))
+        for mistake in MULTI_HEAD_MISTAKES
+        if mistake.name in _MIXED_ROWS
+    ]
+
+
+def _where_hidden_columns_are_nan() -> list[Mistake]:
+    """The softmax along a wrong axis, made as most people would: of nothing but -inf it is NaN."""
+    axes = {"softmax_over_queries": -2, "softmax_over_heads": 1, "softmax_over_batch": 0}
+    return [
+        replace(mistake, make=partial(mistake.make, weigh=partial(_along, axes[mistake.name])))
+        for mistake in MULTI_HEAD_MISTAKES
+        if mistake.name in axes
+    ]
+
+
+def _along(axis: int, scores: Tensor, keep: Tensor) -> Tensor:
+    return scores.masked_fill(~keep, -math.inf).softmax(axis)
+
+
+def _probe(call: HeadsCall) -> HeadsProbe:
+    """Of a causal call only the rows that have real tokens before and after them."""
+    counted, rows = call.valid.cumsum(1), call.valid
+    if call.causal:
+        rows = rows & (counted > 1) & (counted < counted[:, -1:])
+    mean = (call.x @ call.w_v).mean(1, keepdim=True) @ call.w_o
+    return HeadsProbe(call, rows, by_library(call)[rows], mean.expand_as(call.x)[rows])
+
+
+def _output(multi_head: Callable[..., Any], call: HeadsCall) -> Tensor:
+    """What comes back; a function that knows no token_valid=None gets all True."""
+    try:
+        output = outcome(call, multi_head)
+    except Exception:
+        if call.token_valid is not None:
+            raise
+        output = outcome(call.but(token_valid=call.valid), multi_head)
+    if output.shape != call.x.shape:
+        raise TypeError("another shape")
+    return output.detach().double()
+
+
+def _read(multi_head: Callable[..., Any], probe: HeadsProbe) -> Tensor:
+    """What the rows read; one with nothing to read gives zeros, in whatever way it fails.
+
+    Such a row comes as NaN, as zeros, as the mean of all the values or as a ValueError.
+    """
+    try:
+        rows = _output(multi_head, probe.call)[probe.rows]
+    except ValueError:
+        return torch.zeros_like(probe.truth) + _SHIFT
+    gap = (rows - probe.truth).abs().max().item()
+    if 1e-9 < gap < 0.05 and _rounding(multi_head).startswith("through"):
+        rows = probe.truth  # right but for rounding, which another probe sees
+    nothing = ~rows.isfinite().all(-1) | ((rows - probe.mean).abs() < 1e-9).all(-1)
+    return rows.masked_fill(nothing.unsqueeze(-1), 0.0) + _SHIFT
+
+
+def _verdict(multi_head: Callable[..., Any], probes: list[HeadsProbe]) -> list[str]:
+    """In words, for calls on which only right or wrong is worth comparing; the first is easy."""
+    words = []
+    for probe in probes:
+        rows = _output(multi_head, probe.call)[probe.rows]
+        right = torch.allclose(rows, probe.truth, rtol=1e-4, atol=1e-4)
+        words.append("right" if right else "wrong" if rows.isfinite().all() else "not finite")
+    return words if words[0] == "right" else ["wrong in any case"]
+
+
+def _finite(multi_head: Callable[..., Any]) -> str:
+    """Whether rows of padding, which may come out as anything finite, are finite.
+
+    Where real rows are not, NaN among the others comes of that.
+    """
+    left = drawn(910, 2, 4, 2, 3, valid=[[0, 0, 1, 1], [0, 1, 1, 1]], causal=True)
+    right = drawn(911, 2, 4, 3, 2, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
+    outputs = [_output(multi_head, call) for call in (left, right)]
+    for call, output in zip((left, right), outputs, strict=True):
+        if not output[_probe(call).rows].isfinite().all():
+            return "real rows are not"
+    return "finite" if all(bool(each.isfinite().all()) for each in outputs) else "not finite"
+
+
+def _rounding(multi_head: Callable[..., Any]) -> str:
+    """Which narrow type the weights have been through; x and w_v are the identity here."""
+    call = drawn(912, 1, 5, 1, 5)
+    one = torch.eye(5, dtype=torch.float64)
+    call = call.but(x=one.unsqueeze(0), w_v=one, w_o=one)
+    weights, truth = _output(multi_head, call), by_library(call)
+    gap = (weights - truth).abs().max().item()
+    for narrow, told in ((torch.bfloat16, "16"), (torch.float16, "16"), (torch.float32, "32")):
+        if gap < 8 * torch.finfo(narrow).eps and torch.equal(weights, weights.to(narrow).double()):
+            return f"through {told} bits"
+    return "right" if gap < 1e-9 else "wrong"
+
+
+def _overwritten(multi_head: Callable[..., Any]) -> list[str]:
+    """Which arguments the call has written into."""
+    call = drawn(913, 2, 4, 2, 3, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
+    given = call.fresh()
+    given.to(multi_head)
+    names = (*TENSORS, "token_valid")
+    changed = {n for n in names if not torch.equal(given.values[n], call.args[n])}
+    if "x" in changed and not torch.equal(given.values["x"][call.valid], call.x[call.valid]):
+        changed.add("real tokens")
+    return sorted({"weights" if name.startswith("w_") else name for name in changed})
+
+
+def _memory(multi_head: Callable[..., Any]) -> list[Any]:
+    """Whether a call gets the padding of an earlier one, or changes the result of that."""
+    first = drawn(914, 2, 12, 2, 2, valid=[[1] * 12, [1] * 9 + [0] * 3])
+    other = drawn(915, 2, 12, 2, 2, valid=[[1] * 10 + [0] * 2, [0] * 2 + [1] * 10])
+    result = outcome(first, multi_head)
+    kept = result.detach().clone()
+    stale, rows = by_library(other.but(token_valid=first.valid)), other.valid & first.valid
+    probe = replace(_probe(other), rows=rows, truth=stale[rows])
+    remembered = _verdict(multi_head, [probe]) == ["right"]
+    return [remembered, torch.equal(result.detach().nan_to_num(), kept.nan_to_num())]
+
+
+def _training(multi_head: Callable[..., Any]) -> str:
+    """What the gradients are like, where the output is right."""
+    call = drawn(916, 2, 3, 2, 3, causal=True)
+    given = call.fresh()
+    if is_forward_only(multi_head, *given.positional, **given.keywords):
+        return "right"
+    leaves = [given.values[name].requires_grad_() for name in TENSORS]
+    output = given.to(multi_head)
+    if not torch.allclose(output.double(), by_library(call), rtol=1e-4, atol=1e-4):
+        return "another output"
+    if not output.requires_grad:
+        return "none"
+    got = torch.autograd.grad((output * direction(call)).sum(), leaves, allow_unused=True)
+    # weights that the function copied away are left out
+    asked = 1 if all(gradient is None for gradient in got[1:]) else len(TENSORS)
+    wrong = [
+        name
+        for (name, right), one in list(zip(gradients(call).items(), got, strict=True))[:asked]
+        if one is None or not torch.allclose(one.double(), right, rtol=1e-4, atol=1e-4)
+    ]
+    return "right" if not wrong else f"wrong: {', '.join(wrong)}"
