@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 READMES = ["README.md", "README.ru.md"]
 LANGUAGES = {"README.md": "en", "README.ru.md": "ru"}
 DOCUMENTS = [*READMES, "CONTRIBUTING.md"]
-UNLISTED = {"LICENSE", "README.md", "README.ru.md", "pyproject.toml", "requirements-dev.txt"}
+PINS = ["requirements.txt", "requirements-build.txt", "requirements-dev.txt"]
+LOCKS = [name.replace(".txt", ".lock") for name in PINS]
+UNLISTED = {"LICENSE", "README.md", "README.ru.md", "pyproject.toml", *PINS, *LOCKS}
 
 
 def read(name):
@@ -36,7 +38,7 @@ def commands(name):
 
 
 def targets():
-    return set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):(?!=)", read("Makefile"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -164,7 +166,7 @@ def test_the_tree_leaves_nothing_out(name):
 
 
 def test_the_pins_are_exact_and_name_no_registry():
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in PINS:
         for line in read(name).splitlines():
             assert re.fullmatch(r"#.*||[a-z0-9-]+==[0-9.]+", line), line
     assert "torch==2.13.0" in read("requirements.txt").splitlines()
