@@ -34,6 +34,7 @@ EVERYTHING = (LOCK, BUILD_LOCK, DEV_LOCK, PINS, BUILD_PINS, DEV_PINS)
 FEW = (  # how the commands begin that need no more than a reader, or a writer
     (["-m", "course_build.lab"], READER),
     (["-m", "course_lib.contracts"], READER),
+    (["-m", "course_lib.checking"], READER),
     (["build_notebooks.py"], WRITER),
     (["-m", "ruff"], WRITER),
     (["-m", "course_build.environment.lock", "--check"], WRITER),
