@@ -33,7 +33,7 @@ def parse(argv: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
 def command(language: str, options: list[str]) -> list[str]:
     """Say how JupyterLab is started: on the whole course, at the welcome page of the copy."""
     words = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
-    words += [f"--ServerApp.preferred_dir={ROOT / WORK}"]
+    words += [f"--FileContentsManager.preferred_dir={ROOT / WORK}"]
     words += [f"--LabApp.default_url=/lab/tree/{WORK}/{language}/welcome.md", *options]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options:
         print(
