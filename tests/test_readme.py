@@ -74,11 +74,30 @@ def test_make_help_is_the_default_and_lists_every_target():
     assert set(re.findall(r"^  make ([a-z-]+) +\w", shown, re.MULTILINE)) == targets()
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is optional; there is none here")
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["tests"], "did you mean: make test?"),
+        (["tests/"], "did you mean: make test?"),
+        (["build"], "did you mean: make notebooks, make site?"),
+        (["reference/"], "did you mean: make reference?"),
+        (["README.md"], "did you mean: make help?"),
+        (["no-such-command"], "No rule to make target"),
+        (["-n", "run", "module=3"], "no such variable: module; there are ARGS MODULE LANG"),
+    ],
+)
+def test_what_only_looks_like_a_command_is_an_error_with_a_hint(asked, told):
+    done = subprocess.run(["make", *asked], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 def test_the_commands_without_make_are_the_ones_that_make_runs():
     recipes = read("Makefile").replace("$(COURSE)", "python3 -m course_build.environment")
     for name in READMES:
         python = [line for line in "\n".join(fences(name, "bash")).splitlines() if "-m" in line]
-        assert len(python) == 2
+        assert [line.split()[-1] for line in python] == ["course_build.lab", "pytest"]
         for command in python:
             assert command in recipes
 

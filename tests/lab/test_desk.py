@@ -88,7 +88,7 @@ def test_a_normal_start_says_no_warning(tmp_path):
             said.append(line)
             if "/work/en/welcome.md?token=" in line:
                 break
-        process.terminate()
+        process.kill()  # it has no children yet
     assert "welcome.md" in said[-1], "".join(said)
     assert [line for line in said if re.search(r"warning|\[[WEC] ", line, re.IGNORECASE)] == []
     assert (tmp_path / "work/en/welcome.md").is_file()
