@@ -12,7 +12,25 @@ unexport LANG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test delivery proof check weigh run drift lab reference score bench bench-run figures site teach slides lite compat audit clean clean-all
+COMMANDS := help notebooks test delivery proof check weigh run drift lab reference score bench \
+	bench-run figures site teach slides lite compat audit lock clean clean-all
+.PHONY: $(COMMANDS)
+
+# The name of a folder or a file here is no command: make would call it up to date, in silence.
+MEANT.tests := test
+MEANT.build := notebooks, make site
+MEANT.work := lab
+MISTAKEN := $(sort $(filter-out Makefile $(COMMANDS),$(wildcard *) $(wildcard */) tests build work))
+meant = $(or $(MEANT.$(@:/=)),$(filter $(@:/=),$(COMMANDS)),help)
+.PHONY: $(MISTAKEN)
+$(MISTAKEN):
+	@echo "make: $@ is no command; did you mean: make $(meant)?" >&2; exit 2
+
+# A variable that nobody reads, such as module=3, would be obeyed by doing everything.
+KNOWN := ARGS MODULE LANG EDITION SHARD PYTHON
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+UNKNOWN := $(filter-out $(KNOWN) SHELL CI,$(GIVEN))
+$(if $(UNKNOWN),$(error no such variable: $(UNKNOWN); there are $(KNOWN)))
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | while IFS=: read -r name text; do \
@@ -37,6 +55,7 @@ check: ## in seconds: notebooks fresh, twins in step, words right, numbers pinne
 	@$(COURSE) -m ruff format --check --quiet .
 	@$(COURSE) -m course_build.weight.types
 	@$(COURSE) -m course_build.weight --check
+	@$(COURSE) -m course_build.environment.lock --check
 	@cd reference && $(SHA256) -c SHA256SUMS
 
 weigh: ## what the course weighs by room, notebook, contract and test, beside its budgets
@@ -48,11 +67,8 @@ run: ## execute the notebooks and report; narrow it: MODULE=3 LANG=ru EDITION=le
 drift: ## what the notebooks printed in the last run, beside what was accepted (ARGS=--accept)
 	@$(COURSE) -m course_build.drift $(ARGS)
 
-lab: ## open the course in JupyterLab, at its welcome page; LANG=ru opens the Russian one
-	@JUPYTER_CONFIG_PATH="$(CURDIR)/course_build/lab" PYTHONPATH="$(CURDIR)" \
-		$(COURSE) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" \
-		--ServerApp.preferred_dir="$(CURDIR)/notebooks" \
-		--LabApp.default_url=/lab/tree/notebooks/$(or $(word 2,$(call option,LANG)),en)/welcome.md $(ARGS)
+lab: ## open the course in JupyterLab, in a copy of your own: work/; LANG=ru opens the Russian one
+	@$(COURSE) -m course_build.lab $(call option,LANG) $(ARGS)
 
 reference: ## compute the reference numbers again, in floats and in 50 digits
 	@for program in reference/generate_*.py reference/crosscheck_*.py; do \
@@ -97,8 +113,11 @@ audit: ## ask whether anything installed here has a known vulnerability
 	@$(COURSE) -m pip_audit --strict --no-deps --disable-pip --progress-spinner off --desc off \
 		--requirement build/audited.txt $(ACCEPTED) $(ARGS)
 
+lock: ## write the lock files anew after a pin has changed; ARGS=--upgrade takes newer versions
+	@$(COURSE) -m course_build.environment.lock $(ARGS)
+
 clean: ## remove build/, *.egg-info and caches
-	@find . -path ./.venv -prune -o \
+	@find . \( -path ./.venv -o -path ./work \) -prune -o \
 		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -print -exec rm -rf {} +
 	@for path in build *.egg-info $(CACHES); do \
 		if [ -e "$$path" ]; then rm -rf "$$path" && echo "./$$path"; fi; done

@@ -14,6 +14,7 @@ from pathlib import Path
 from course_build.base.choosing import add_choice, asked_wrongly, read_settings_file
 from course_build.base.files import read_files
 from course_build.base.findings import BROKEN, DONE, CourseError, Finding
+from course_build.base.owned import KEPT
 from course_build.base.stamp import stamp_of
 from course_build.translation.telling import count, tell_built, tell_findings
 
@@ -73,6 +74,11 @@ def _build_parser() -> argparse.ArgumentParser:
     mode.add_argument("--check", action="store_true", help="write nothing; compare with the disk")
     mode.add_argument(
         "--preview", action="store_true", help="build stale translations too, under a banner"
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help=f"write over what somebody has changed: a copy stays in {KEPT}/",
     )
     commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
     for name, (_, summary) in COMMANDS.items():

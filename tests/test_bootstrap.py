@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from course_build import environment
 from course_build.environment import bootstrap
 
 HERE = tuple(sys.version_info[:2])
+
+
+def held(venv):
+    """The digests in an environment's stamp."""
+    return set(bootstrap.read_stamp(venv).split())
 
 
 @pytest.fixture
@@ -47,7 +54,7 @@ def test_the_environment_runs_and_is_stamped_with_the_digest_of_its_pins(made):
     code = "import sys; print(sys.prefix)"
     answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     assert Path(answer.stdout.strip()) == venv
-    assert bootstrap.read_stamp(venv) == bootstrap.digest(pins)
+    assert held(venv) == bootstrap.digests(pins)
 
 
 def test_a_second_call_does_nothing(made, steps, capsys):
@@ -82,7 +89,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(pins, steps, tmp_path,
     python = bootstrap.venv_python(venv)
     python.parent.mkdir(parents=True)
     python.symlink_to(tmp_path / "no-such-python")
-    bootstrap.write_stamp(venv, bootstrap.digest(pins))
+    bootstrap.write_stamp(venv, "\n".join(bootstrap.digests(pins)))
     bootstrap.ensure(venv, pins)
     assert steps == ["create", "install"]
     assert "does not run (moved, copied or half made)" in capsys.readouterr().err
@@ -119,16 +126,37 @@ def test_creating_marks_the_environment_unfinished_before_anything_else(tmp_path
     assert seen == [bootstrap.UNFINISHED]
 
 
-def test_the_digest_is_stamped_only_after_pip_succeeded(made, tmp_path, monkeypatch):
+@pytest.fixture
+def impossible(tmp_path, monkeypatch):
+    """A pin that pip cannot find, and no index to ask."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    path = tmp_path / "impossible.txt"
+    path.write_text("no-such-package-of-the-course==0\n", encoding="utf-8")
+    return (path,)
+
+
+def test_pins_that_pip_could_not_install_are_not_stamped(made, impossible):
     venv, pins, _ = made
-    impossible = tmp_path / "requirements.txt"
-    impossible.write_text("no-such-package-of-the-course==0\n", encoding="utf-8")
-    before = bootstrap.read_stamp(venv)
-    with pytest.raises(bootstrap.BootstrapError, match="run the same command again"):
-        bootstrap.ensure(venv, (impossible,))
-    assert bootstrap.read_stamp(venv) == before == bootstrap.digest(pins)
+    with pytest.raises(bootstrap.BootstrapError, match="Nothing was removed"):
+        bootstrap.ensure(venv, impossible)
+    assert held(venv) == set()  # and not `unfinished`: what was there is used on
+    bootstrap.ensure(venv, pins)
+    assert held(venv) == bootstrap.digests(pins)
+
+
+def test_what_was_made_for_an_installation_that_failed_does_not_fill_the_disk(
+    impossible, tmp_path, monkeypatch
+):
+    def create(venv):
+        (venv / "half").mkdir(parents=True)
+        bootstrap.write_stamp(venv, bootstrap.UNFINISHED)
+
+    monkeypatch.setattr(bootstrap, "create", create)
+    monkeypatch.setattr(bootstrap, "run", lambda *_, **__: 1)
+    with pytest.raises(bootstrap.BootstrapError, match="installed is removed again"):
+        bootstrap.ensure(tmp_path / ".venv", impossible)
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_while_pip_runs_the_stamp_says_unfinished(pins, tmp_path, monkeypatch):
@@ -139,9 +167,53 @@ def test_while_pip_runs_the_stamp_says_unfinished(pins, tmp_path, monkeypatch):
         return 0
 
     monkeypatch.setattr(bootstrap, "run", look)
-    bootstrap.install(tmp_path, pins, "old\n", "new\n")
+    bootstrap.install(tmp_path, pins, is_new=True)
     assert seen == [bootstrap.UNFINISHED]
-    assert bootstrap.read_stamp(tmp_path) == "new\n"
+    assert held(tmp_path) == bootstrap.digests(pins)
+
+
+def test_a_lock_file_is_installed_first_and_no_file_without_its_digest(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(bootstrap, "run", lambda command, **_: ran.append(command[3:]) or 0)
+    pins, lock = bootstrap.READER[1], bootstrap.READER[0]
+    bootstrap.install(tmp_path, (lock, pins), is_new=True)
+    assert [command[-2:] for command in ran] == [["-r", str(lock)], ["-r", str(pins)]]
+    assert ["--require-hashes" in command for command in ran] == [True, False]
+
+
+def test_reading_and_writing_need_few_packages_and_all_else_everything():
+    for words, files in (
+        ("-m course_build.lab --lang ru", bootstrap.READER),
+        ("-m course_lib.contracts nll a.py:f", bootstrap.READER),
+        ("build_notebooks.py --check", bootstrap.WRITER),
+        ("build_notebooks.py proofread", bootstrap.WRITER),
+        ("-m course_build.environment.lock --check", bootstrap.WRITER),
+        ("-m course_build.environment.lock", bootstrap.EVERYTHING),
+        ("-m pytest build_notebooks.py", bootstrap.EVERYTHING),
+        ("", bootstrap.EVERYTHING),
+    ):
+        assert bootstrap.pins_for(words.split()) == files, words
+
+
+def test_a_command_that_needs_more_adds_it_and_one_that_needs_less_changes_nothing(
+    made, steps, monkeypatch, capsys
+):
+    venv, stamp = made[0], bootstrap.read_stamp(made[0])
+    try:
+        bootstrap.write_stamp(venv, "\n".join(bootstrap.digests(bootstrap.EVERYTHING)))
+        for few in (bootstrap.READER, bootstrap.WRITER):
+            bootstrap.ensure(venv, few)
+        assert steps == []
+        bootstrap.write_stamp(venv, "\n".join(bootstrap.digests(bootstrap.READER)))
+        bootstrap.ensure(venv, bootstrap.EVERYTHING)
+        assert steps == ["install"]
+        assert "needs more; adding to it" in capsys.readouterr().err
+        monkeypatch.undo()  # the real one, with a pip that only says yes
+        monkeypatch.setattr(bootstrap, "run", lambda *_, **__: 0)
+        bootstrap.install(venv, bootstrap.WRITER, is_new=False)
+        assert held(venv) == bootstrap.digests(bootstrap.READER + bootstrap.WRITER)
+    finally:
+        bootstrap.write_stamp(venv, stamp)
 
 
 def test_the_digest_ignores_line_endings_and_sees_every_file(tmp_path):
@@ -149,15 +221,25 @@ def test_the_digest_ignores_line_endings_and_sees_every_file(tmp_path):
     one.write_bytes(b"a==1\nb==2\n")
     dos.write_bytes(b"a==1\r\nb==2\r\n")
     two.write_bytes(b"a==1\n")
-    assert bootstrap.digest((one,)) == bootstrap.digest((dos,))
-    assert bootstrap.digest((one,)) != bootstrap.digest((two,))
-    assert bootstrap.digest((one, two)) != bootstrap.digest((one,))
+    assert bootstrap.digests((one,)) == bootstrap.digests((dos,))
+    assert bootstrap.digests((one, two)) == bootstrap.digests((one,)) | bootstrap.digests((two,))
+    assert len(bootstrap.digests((one, two))) == 2
 
 
-def test_an_old_python_is_told_what_to_do():
-    with pytest.raises(bootstrap.BootstrapError, match=r"Python 3\.11 or newer is needed"):
-        bootstrap.check_python((3, 10, 9))
-    bootstrap.check_python((3, 11, 0))
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 6, 15), (3, 10, 9)])
+def test_an_old_python_is_told_what_to_do(version):
+    """In syntax that it can read: the real one where it is installed, else its version."""
+    assert "Python 3.11 or newer is needed, this is Python 3.10" in environment.refusal((3, 10, 9))
+    assert environment.refusal((3, 11, 0)) == ""
+    code = "import runpy, sys; sys.version_info = {}; runpy.run_module({!r}, run_name='__main__')"
+    python = shutil.which("python{}.{}".format(*version))
+    command = [sys.executable, "-c", code.format(version, "course_build.environment")]
+    if python and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
+        command = [python, "-m", "course_build.environment"]
+    told = subprocess.run(command, cwd=bootstrap.ROOT, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert "or newer is needed, this is Python {}.{} ".format(*version) in told.stderr
+    assert "Traceback" not in told.stderr
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 77])
@@ -241,8 +323,8 @@ class Installer:
             "    bootstrap.write_stamp(venv, bootstrap.UNFINISHED)\n"
             f"    python.write_text({pip!r}); python.chmod(0o755)\n"
             "bootstrap.create = create\n"
-            "bootstrap.ensure = functools.partial(\n"
-            "    bootstrap.ensure, folder / '.venv', (folder / 'requirements.txt',))\n"
+            "bootstrap.ensure = functools.partial(bootstrap.ensure, folder / '.venv')\n"
+            "bootstrap.pins_for = lambda arguments: (folder / 'requirements.txt',)\n"
             "sys.exit(bootstrap.main([]))\n"
         )
 

@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 READMES = ["README.md", "README.ru.md"]
 LANGUAGES = {"README.md": "en", "README.ru.md": "ru"}
 DOCUMENTS = [*READMES, "CONTRIBUTING.md"]
-UNLISTED = {"LICENSE", "README.md", "README.ru.md", "pyproject.toml", "requirements-dev.txt"}
+PINS = ["requirements.txt", "requirements-build.txt", "requirements-dev.txt"]
+LOCKS = [name.replace(".txt", ".lock") for name in PINS]
+UNLISTED = {"LICENSE", "README.md", "README.ru.md", "pyproject.toml", *PINS, *LOCKS}
 
 
 def read(name):
@@ -36,7 +38,7 @@ def commands(name):
 
 
 def targets():
-    return set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):(?!=)", read("Makefile"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -72,11 +74,30 @@ def test_make_help_is_the_default_and_lists_every_target():
     assert set(re.findall(r"^  make ([a-z-]+) +\w", shown, re.MULTILINE)) == targets()
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is optional; there is none here")
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["tests"], "did you mean: make test?"),
+        (["tests/"], "did you mean: make test?"),
+        (["build"], "did you mean: make notebooks, make site?"),
+        (["reference/"], "did you mean: make reference?"),
+        (["README.md"], "did you mean: make help?"),
+        (["no-such-command"], "No rule to make target"),
+        (["-n", "run", "module=3"], "no such variable: module; there are ARGS MODULE LANG"),
+    ],
+)
+def test_what_only_looks_like_a_command_is_an_error_with_a_hint(asked, told):
+    done = subprocess.run(["make", *asked], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 def test_the_commands_without_make_are_the_ones_that_make_runs():
     recipes = read("Makefile").replace("$(COURSE)", "python3 -m course_build.environment")
     for name in READMES:
         python = [line for line in "\n".join(fences(name, "bash")).splitlines() if "-m" in line]
-        assert len(python) == 2
+        assert [line.split()[-1] for line in python] == ["course_build.lab", "pytest"]
         for command in python:
             assert command in recipes
 
@@ -164,7 +185,7 @@ def test_the_tree_leaves_nothing_out(name):
 
 
 def test_the_pins_are_exact_and_name_no_registry():
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in PINS:
         for line in read(name).splitlines():
             assert re.fullmatch(r"#.*||[a-z0-9-]+==[0-9.]+", line), line
     assert "torch==2.13.0" in read("requirements.txt").splitlines()

@@ -85,6 +85,14 @@ def zizmor(path):
     return lint(tool("zizmor"), "--offline", "--no-progress", "--persona=pedantic", str(path))
 
 
+def test_new_versions_are_asked_for_by_a_bot_whose_file_fits_its_schema():
+    path = ROOT / ".github" / "dependabot.yml"
+    assert not schema_faults(path, "dependabot")
+    assert not zizmor(path)
+    systems = {update["package-ecosystem"] for update in load(path)["updates"]}
+    assert systems == {"pip", "github-actions"}
+
+
 def test_there_are_workflows():
     assert [PROOF, WEEKLY] == WORKFLOWS
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+NOTEBOOKS = "notebooks"
 SOURCES = "notebooks/src"
 PACKAGE = "course_lib"
 REFERENCES = "reference"

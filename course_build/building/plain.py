@@ -7,10 +7,12 @@ from pathlib import Path
 
 from course_build.base.choosing import chosen_languages, chosen_modules
 from course_build.base.decode import decode
-from course_build.base.files import changed_files, orphans, rendered_folders, write_files
+from course_build.base.files import changed_files, orphans, rendered_folders
 from course_build.base.findings import DONE, WORK
+from course_build.base.owned import write_ours
 from course_build.base.parallel import spread
 from course_build.base.places import (
+    NOTEBOOKS,
     SETTINGS_FILE,
     Files,
     is_page,
@@ -56,7 +58,7 @@ def build(
         return WORK
     outputs = {**course.notebooks, **course.pages, **course.solved, **readmes}
     changed = changed_files(root, outputs)
-    write_files(root, {path: outputs[path] for path in changed})
+    write_ours(root, NOTEBOOKS, outputs, overwrite=options.overwrite)
     named = [*course.notebooks, *course.pages, *readmes]
     tell_built(named, changed)
     tell_strays(strays)

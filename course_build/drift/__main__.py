@@ -5,7 +5,8 @@
 The accepted outputs are in reference/outputs/: what each learner's notebook prints, and of the
 edition with the solutions the cells that print something else. A cell tagged `measured` may print
 any numbers; elsewhere each difference is drift, the rounding of another processor apart
-(course_build/drift/compare.py says how much that is). Run the notebooks first: make run.
+(course_build/drift/compare.py says how much that is). Run the notebooks first: make run. What the
+last run was not asked for is left out, and named, unless an earlier run of it still counts.
 
 Exit codes: 0 the same; 1 drift; 2 broken (a notebook did not run, failed, was run with parameters
 or has changed since; an accepted file cannot be read).
@@ -87,55 +88,86 @@ def versions_here() -> dict[str, str]:
     return versions
 
 
+def asked_of(results: Path) -> set[str] | None:
+    """Name what the last run was asked for, as edition/language/notebook; None if nobody knows."""
+    try:
+        rows = json.loads((results / "report.json").read_text(encoding="utf-8"))["notebooks"]
+        return {f"{row['edition']}/{row['language']}/{row['notebook']}" for row in rows}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def shown_now(
     root: Path, languages: Sequence[str], results: str = EXECUTED
-) -> dict[str, list[Shown]]:
-    """Read what the executed notebooks show, {accepted path: outputs}; CourseError."""
-    found, findings = {}, []
+) -> tuple[dict[str, list[Shown]], list[str]]:
+    """Read what the executed notebooks show, {accepted path: outputs}; CourseError.
+
+    And name what was left out, since the last run was not asked for it.
+    """
+    asked = asked_of(root / results)
+    found, findings, left_out = {}, [], []
     for language in languages:
         for name in sorted(p.stem for p in (root / "notebooks" / language).glob("module_*.ipynb")):
             outputs: dict[str, list[Shown]] = {}
             for edition, folder in RENDERED.items():
                 rendered = f"{folder}/{language}/{name}.ipynb"
-                executed = f"{results}/{edition}/{language}/{name}.ipynb"
+                run = f"{edition}/{language}/{name}"
+                executed = f"{results}/{run}.ipynb"
                 try:
                     both = [read_notebook(x, (root / x).read_bytes()) for x in (rendered, executed)]
                     problem = "" if is_fresh(*both) else "it failed, is old or had parameters set"
                 except FileNotFoundError:
                     problem = "it has not been run"
-                if problem:
+                if not problem:
+                    outputs[edition] = shown(both[1])
+                elif asked is None or run in asked:
                     finding = Finding(
                         executed, None, None, "executed-notebook", problem, "make run"
                     )
                     findings.append(finding)
                 else:
-                    outputs[edition] = shown(both[1])
-            if len(outputs) == len(RENDERED):
-                path = f"{ACCEPTED}/{language}/{name}"
+                    left_out.append(run)
+            path = f"{ACCEPTED}/{language}/{name}"
+            if "learner" in outputs:
                 found[f"{path}.txt"] = outputs["learner"]
+            if len(outputs) == len(RENDERED):
                 found[f"{path}.solved.txt"] = difference(outputs["learner"], outputs["solved"])
     if findings:
         raise CourseError(findings)
     if not found:
-        raise CourseError(
-            [Finding("notebooks", None, None, "drift", "no notebook is rendered", "make notebooks")]
-        )
-    return found
+        what, mend = "no notebook is rendered", "make notebooks"
+        if left_out:
+            what, mend = "no learner's notebook has been run", "make run"
+        raise CourseError([Finding("notebooks", None, None, "drift", what, mend)])
+    return found, left_out
 
 
-def find_drift(root: Path, languages: Sequence[str], results: str = EXECUTED) -> list[Drift]:
-    """Pair what was accepted with what is shown now, file by file; CourseError."""
-    now = shown_now(root, languages, results)
+def accepted_of(run: str) -> list[str]:
+    """Name the accepted files that need a run, given as edition/language/notebook."""
+    edition, _, name = run.partition("/")
+    solved = f"{ACCEPTED}/{name}.solved.txt"
+    return [solved, f"{ACCEPTED}/{name}.txt"] if edition == "learner" else [solved]
+
+
+def find_drift(
+    root: Path, languages: Sequence[str], results: str = EXECUTED
+) -> tuple[list[Drift], list[str]]:
+    """Pair what was accepted with what is shown now, file by file; CourseError.
+
+    And name what was left out.
+    """
+    now, left_out = shown_now(root, languages, results)
     files = {p.relative_to(root).as_posix(): p for p in (root / ACCEPTED).glob("*/*.txt")}
+    rest = {path for run in left_out for path in accepted_of(run)} - now.keys()
     drifts = []
-    for path in sorted(now.keys() | files.keys()):
+    for path in sorted((now.keys() | files.keys()) - rest):
         try:
             before = read(files[path].read_text(encoding="utf-8")) if path in files else None
         except (FormatError, UnicodeDecodeError) as error:
             mend = "restore the file, or delete it and accept anew"
             raise CourseError([Finding(path, None, None, "accepted", str(error), mend)]) from error
         drifts.append(Drift(path, before, now.get(path)))
-    return drifts
+    return drifts, left_out
 
 
 def accept(root: Path, drifts: Sequence[Drift], versions: Versions) -> list[str]:
@@ -163,7 +195,9 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     versions = versions_of(root / options.output)
     try:
         settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
-        drifts = find_drift(root, settings.complete, options.output)
+        drifts, left_out = find_drift(root, settings.complete, options.output)
+        if left_out:
+            print(f"not run, so not compared: {', '.join(left_out)}")
         drifted = [drift for drift in drifts if not drift.is_same]
         for drift in drifted:
             print(drift.told(versions), end="\n\n")

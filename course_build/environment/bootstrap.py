@@ -2,9 +2,9 @@
 
     python3 -m course_build.environment ARGUMENTS...
 
-The first call creates .venv and installs the pinned requirements; later calls do so again only
-when the pins changed or the environment is damaged. Standard library only, and it runs on any
-Python 3.6+ up to the version check, so that an old Python gets a sentence and not a traceback.
+The first call creates .venv and installs what the command needs: to read or to write takes few
+packages, any other command all of them. Later calls do so again only when more is needed, the pins
+changed or the environment is damaged. Standard library only.
 """
 
 import contextlib
@@ -26,10 +26,21 @@ except ImportError:  # Windows
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
-REQUIREMENTS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
-STAMP = "course-requirements.sha256"  # in the environment: which pins it holds
+NAMES = ("requirements", "requirements-build", "requirements-dev")
+PINS, BUILD_PINS, DEV_PINS = (ROOT / (name + ".txt") for name in NAMES)
+LOCK, BUILD_LOCK, DEV_LOCK = (ROOT / (name + ".lock") for name in NAMES)
+READER, WRITER = (LOCK, PINS), (BUILD_LOCK, BUILD_PINS)
+EVERYTHING = (LOCK, BUILD_LOCK, DEV_LOCK, PINS, BUILD_PINS, DEV_PINS)
+FEW = (  # how the commands begin that need no more than a reader, or a writer
+    (["-m", "course_build.lab"], READER),
+    (["-m", "course_lib.contracts"], READER),
+    (["-m", "course_lib.checking"], READER),
+    (["build_notebooks.py"], WRITER),
+    (["-m", "ruff"], WRITER),
+    (["-m", "course_build.environment.lock", "--check"], WRITER),
+)
+STAMP = "course-requirements.sha256"  # in the environment: the digests of the files it holds
 UNFINISHED = "unfinished\n"  # what the stamp says while an installation is under way
-OLDEST = (3, 11)
 
 
 class BootstrapError(Exception):
@@ -49,21 +60,16 @@ def say(message):
     print(message, file=sys.stderr, flush=True)
 
 
-def check_python(version):
-    """Refuse a Python that is too old for the pinned packages."""
-    if tuple(version[:2]) < OLDEST:
-        wanted = ".".join(map(str, OLDEST))
-        found = ".".join(map(str, version[:2]))
-        raise BootstrapError(
-            f"Python {wanted} or newer is needed, this is Python {found} ({sys.executable}).\n"
-            "Name a newer one: make PYTHON=python3.12 ...; python3.12 -m course_build.environment"
-        )
+def pins_for(arguments):
+    """Return the files that say what a command needs."""
+    found = (files for words, files in FEW if arguments[: len(words)] == words)
+    return next(found, EVERYTHING)
 
 
-def digest(requirements):
-    """Return the SHA-256 of all requirement files together."""
-    content = b"\0".join(path.read_bytes().replace(b"\r\n", b"\n") for path in requirements)
-    return hashlib.sha256(content).hexdigest() + "\n"
+def digests(requirements):
+    """Return the SHA-256 of each file of requirements."""
+    contents = (path.read_bytes().replace(b"\r\n", b"\n") for path in requirements)
+    return {hashlib.sha256(content).hexdigest() for content in contents}
 
 
 def venv_python(venv):
@@ -169,25 +175,39 @@ def create(venv):
         )
 
 
-def install(venv, requirements, stamp, wanted):
-    """Install the pinned requirements and write the stamp last."""
+def install(venv, requirements, is_new):
+    """Install requirements and write the stamp last; what was made for them goes if that fails."""
+    kept = digests(EVERYTHING).intersection(read_stamp(venv).split())
     write_stamp(venv, UNFINISHED)
-    command = [str(venv_python(venv)), "-m", "pip", "install", "-qq", "--no-input"]
-    command += ["--disable-pip-version-check"]
-    for path in requirements:
-        command += ["-r", str(path)]
-    if run_step(command):
-        if stamp:  # pip resolves before it touches anything: what was installed still is
-            write_stamp(venv, stamp)
+    locks = [path for path in requirements if path.suffix == ".lock"]
+    pins = [path for path in requirements if path not in locks]
+    # First all that has digests; the pins then bring torch alone (lock.py says why it has none).
+    if pip(venv, locks, "--require-hashes") or pip(venv, pins):
+        if is_new:
+            shutil.rmtree(str(venv), ignore_errors=True)  # half an environment may fill a disk
+        else:
+            write_stamp(venv, "")
         raise BootstrapError(
             "pip could not install the requirements (its words are above). Usual causes: no "
             "network to the package index, a full disk, a platform without a wheel for a pin.\n"
-            "Nothing else was changed: mend the cause and run the same command again."
+            + ("What was installed is removed again" if is_new else "Nothing was removed")
+            + ": mend the cause and run the same command again."
         )
-    write_stamp(venv, wanted)
+    write_stamp(venv, "".join(line + "\n" for line in sorted(kept | digests(requirements))))
 
 
-def ensure(venv=VENV, requirements=REQUIREMENTS):
+def pip(venv, requirements, *options):
+    """Install files of requirements; return pip's exit code."""
+    if not requirements:
+        return 0
+    command = [str(venv_python(venv)), "-m", "pip", "install", "-qq", "--no-input", "--no-compile"]
+    command += ["--disable-pip-version-check", *options]
+    for path in requirements:
+        command += ["-r", str(path)]
+    return run_step(command)
+
+
+def ensure(venv=VENV, requirements=EVERYTHING):
     """Bring the environment in line with the pins and return its interpreter."""
     if not is_ready(venv, requirements):
         with alone(venv):
@@ -197,22 +217,23 @@ def ensure(venv=VENV, requirements=REQUIREMENTS):
 
 def is_ready(venv, requirements):
     """Return whether an environment of this Python runs and holds the pins."""
-    stamp, python = read_stamp(venv), tuple(sys.version_info[:2])
-    return stamp == digest(requirements) and ask_version(venv) == python
+    held, python = read_stamp(venv).split(), tuple(sys.version_info[:2])
+    return digests(requirements).issubset(held) and ask_version(venv) == python
 
 
 def prepare(venv, requirements):
     """Create or update the environment, unless whoever held the lock before us has done it."""
     if is_ready(venv, requirements):
         return
-    wanted, stamp, python = digest(requirements), read_stamp(venv), tuple(sys.version_info[:2])
+    stamp, python = read_stamp(venv), tuple(sys.version_info[:2])
     reason = why_rebuild(venv, stamp, ask_version(venv), python)
-    say("[course] environment {}: {}".format(venv.name, reason or "its pins changed; updating"))
-    say("[course] installing the pinned packages; the first time takes a few minutes")
+    held = digests(EVERYTHING).intersection(stamp.split())
+    more = "this command needs more" if held else "its pins changed"
+    say("[course] environment {}: {}".format(venv.name, reason or more + "; adding to it"))
+    say("[course] installing the pinned packages; the first time takes a minute or more")
     if reason:
         create(venv)
-        stamp = ""
-    install(venv, requirements, stamp, wanted)
+    install(venv, requirements, bool(reason))
 
 
 def run(command, environment=None, output=None, folder=ROOT):
@@ -255,8 +276,7 @@ def run_step(command):
 def main(arguments):
     """Make the environment ready, run its Python with the arguments, return the exit code."""
     try:
-        check_python(sys.version_info)
-        python = ensure()
+        python = ensure(requirements=pins_for(arguments))
     except (BootstrapError, OSError) as error:
         say(f"[course] {error}")
         return 2

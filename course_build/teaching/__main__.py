@@ -9,11 +9,11 @@ notes, nbgrader/LANGUAGE/ a course folder for `nbgrader generate_assignment`. Ex
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from course_build.base.files import changed_files, read_files, write_files
+from course_build.base.files import read_files
 from course_build.base.findings import DONE, WORK, CourseError
+from course_build.base.owned import KEPT, remove_strays, write_ours
 from course_build.base.settings import SETTINGS_FILE, parse_settings
 from course_build.building.course import build_course
 from course_build.teaching.catalogue import read_catalogue
@@ -22,11 +22,13 @@ from course_build.translation.telling import tell_findings
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "build/teaching"
-MADE = ("student", "teacher", "nbgrader/*/source", "nbgrader/*/nbgrader_config.py")
 
 
-def teach(root: Path) -> int:
-    """Make everything, then write it; what no module makes any more goes. Return the exit code."""
+def teach(root: Path, *, overwrite: bool = False) -> int:
+    """Make everything, then write it; what no module makes any more goes. Return the exit code.
+
+    What a teacher changed or added stays.
+    """
     settings = parse_settings((root / SETTINGS_FILE).read_text(encoding="utf-8"))
     files = read_files(root)
     course = build_course(files, settings, list(files.sources), settings.languages)
@@ -35,28 +37,21 @@ def teach(root: Path) -> int:
         return WORK
     made = exports(course, files, settings, read_catalogue(root))
     made = {f"{FOLDER}/{path}": content for path, content in made.items()}
-    write_files(root, {path: made[path] for path in changed_files(root, made)})
-    remove_strays(root, made)
+    write_ours(root, FOLDER, made, overwrite=overwrite)
+    remove_strays(root, FOLDER, made)
     return DONE
-
-
-def remove_strays(root: Path, files: Mapping[str, bytes]) -> None:
-    """Remove what an earlier course made; a teacher's own files beside it stay."""
-    wanted = {root / path for path in files}
-    for pattern in MADE:
-        for place in (root / FOLDER).glob(pattern):
-            for path in [place] if place.is_file() else place.rglob("*"):
-                if path.is_file() and path not in wanted:
-                    path.unlink()
 
 
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Write the exports and say where they are."""
     parser = argparse.ArgumentParser(prog="python -m course_build.teaching", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.parse_args(argv)
+    parser.add_argument(
+        "--overwrite", action="store_true", help=f"write over what you changed; {KEPT}/ keeps it"
+    )
+    options = parser.parse_args(argv)
     try:
-        code = teach(root)
+        code = teach(root, overwrite=options.overwrite)
     except (CourseError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -5,11 +5,11 @@ shows the text of the last build. Neither has to be there: a stamp may be all th
 """
 
 import json
-import subprocess
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_build.base.git import git
 from course_build.base.places import notebook_path, stem_of
 from course_build.notebook.glossary_links import unlink
 from course_build.source.cells import texts_in
@@ -72,22 +72,13 @@ def _in_versions(
 def versions(root: Path, path: str) -> Iterator[Version]:
     """The committed versions of a file, newest first, under whatever name; none without git."""
     commit, date = "", ""
-    for line in _git(root, *LOG, "--format=%h %cs", "--", path).decode().split("\n"):
+    for line in git(root, *LOG, "--format=%h %cs", "--", path).decode().split("\n"):
         if line.startswith(":"):
             blob = line.split()[3]
-            data = _git(root, "cat-file", "blob", blob)
+            data = git(root, "cat-file", "blob", blob)
             yield Version(commit, date, data.decode("utf-8", "replace"))
         elif line:
             commit, date = line.split()
-
-
-def _git(root: Path, *arguments: str) -> bytes:
-    """What git prints; nothing where git, the repository or what is asked for is missing."""
-    try:
-        ran = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
-    except OSError:
-        return b""
-    return ran.stdout
 
 
 def _in_notebook(path: Path) -> dict[str, list[str]]:

@@ -174,7 +174,8 @@ class ProgressFile:
 
     def __init__(self, module: str, folder: Path) -> None:
         self.module = module
-        self.path = folder / f"{module}.progress.json"
+        # Where a link leads: moved into its place, a file would be written over the link itself.
+        self.path = Path(os.path.realpath(folder / f"{module}.progress.json"))
         self.state = _empty_progress(module)
         self.trouble = ""
 

@@ -199,10 +199,10 @@ def test_what_is_unchanged_is_not_touched(repo):
 def test_what_is_changed_is_named_and_keeps_its_mode(repo):
     repo.build()
     path = repo.root / f"notebooks/en/{NAME}.ipynb"
-    path.write_text("edited by hand")
     path.chmod(0o640)
-    ran = repo.run()
-    assert f"wrote     notebooks/en/{NAME}.ipynb\nunchanged notebooks/ru" in ran.out
+    repo.write(SOURCE, repo.read(SOURCE).replace("Some words.", "Other words."))
+    ran = repo.run("--preview")
+    assert f"wrote     notebooks/en/{NAME}.ipynb\n" in ran.out
     assert path.stat().st_mode & 0o777 == 0o640
 
 

@@ -117,6 +117,39 @@ def test_what_did_not_run_as_it_is_can_be_neither_compared_nor_accepted(
     assert accepted(course) == before
 
 
+def report(course, *runs):
+    """Write the report of a last run that was asked for these, as edition/language."""
+    rows = [dict(zip(("edition", "language"), run.split("/"), strict=True)) for run in runs]
+    told = {"notebooks": [{**row, "notebook": STEM} for row in rows]}
+    (course / "build/executed/report.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def test_what_the_last_run_was_not_asked_for_is_named_and_left_out(course, capsys):
+    executed = course / "build/executed"
+    for name in ("solved/en", "learner/ru", "solved/ru"):
+        (executed / name / f"{STEM}.ipynb").unlink()
+    assert drift.main([], course) == BROKEN  # without a report, all should be there
+    report(course, "learner/en")
+    assert drift.main([], course) == DONE
+    told = capsys.readouterr().out
+    assert f"not run, so not compared: solved/en/{STEM}, learner/ru/{STEM}, solved/ru/" in told
+    assert "1 accepted outputs, 0 drifted" in told
+    save(executed / "learner/en", changed("1.7918", "1.8018"))
+    before = accepted(course)
+    assert drift.main([], course) == WORK
+    assert drift.main(["--accept"], course) == DONE
+    assert [path for path, text in accepted(course).items() if text != before[path]] == [
+        course / drift.ACCEPTED / "en" / f"{STEM}.txt"
+    ]
+    report(course, "learner/en", "solved/en")  # what was asked for and is not there is a fault
+    assert drift.main([], course) == BROKEN
+    report(course, "solved/en")
+    (executed / "learner/en" / f"{STEM}.ipynb").unlink()
+    save(executed / "solved/en", PLAIN)
+    assert drift.main([], course) == BROKEN
+    assert "no learner's notebook has been run" in capsys.readouterr().err
+
+
 def test_a_damaged_file_a_new_one_and_one_too_many(course, capsys):
     path = course / drift.ACCEPTED / "en" / f"{STEM}.txt"
     path.write_text("damaged", encoding="utf-8")

@@ -391,3 +391,16 @@ def test_a_folder_that_is_gone_is_memory_only(file, folder, capsys, tmp_path_fac
     file.change("exercises", "mask", OPEN)
     assert file.read()["exercises"] == {"mask": OPEN}
     assert "cannot be written here (FileNotFoundError)" in capsys.readouterr().out
+
+
+def test_a_link_stays_a_link_and_the_file_that_it_names_is_written(folder, tmp_path):
+    elsewhere = tmp_path / "synchronised"
+    elsewhere.mkdir()
+    link = folder / "module_03.progress.json"
+    link.symlink_to(elsewhere / "mine.json")
+    file = ProgressFile("module_03", folder)
+    for name in ("a", "b"):
+        file.change("exercises", name, OPEN)
+    assert link.is_symlink()
+    assert '"b"' in (elsewhere / "mine.json").read_text(encoding="utf-8")
+    assert set(ProgressFile("module_03", folder).read()["exercises"]) == {"a", "b"}

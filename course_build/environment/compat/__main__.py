@@ -4,7 +4,7 @@
     python3.13 -m course_build.environment.compat newest [options of course_build.run]
 
 build/compat/END/ gets an environment with this Python: the packages with a declared range at that
-end of it, the tools as requirements.txt pins them. In it the notebooks must come out with the same
+end of it, the tools as they are pinned. In it the notebooks must come out with the same
 bytes, and run; then the library, installed, must check its own functions by its contracts.
 
 Standard library only: the course's own environment is not needed. Exit code 0: all of that holds;
@@ -23,7 +23,6 @@ from course_build.environment.bootstrap import (
     ROOT,
     BootstrapError,
     Stopped,
-    check_python,
     ensure,
     run,
     say,
@@ -42,19 +41,21 @@ from importlib.metadata import version
 versions = (f"{name} {version(name)}" for name in sys.argv[2:])
 print(f"[course] {sys.argv[1]} ran: Python {platform.python_version()},", ", ".join(versions))
 """
+RUNNER = ("nbclient", "papermill", "rich", "filelock")  # what executes the notebooks
 LIBRARY = ("course_lib", "pyproject.toml", "README.md", "LICENSE")  # what a wheel is made of
 OWN = {"causal_mask": "masks.py:causal_allowed", "sampling": "sampling.py:token_distribution"}
 
 
 def prepare(end: str, folder: Path) -> tuple[Path, list[str]]:
     """Make the environment of one end; return its interpreter and the packages with a range."""
-    check_python(sys.version_info)
     bounds = declared((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     reason = wrong_python(end, bounds, tuple(sys.version_info[:2]))
     if reason:
         raise RangeError(reason)
     folder.mkdir(parents=True, exist_ok=True)
     pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    others = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+    pins += "".join(f"{line}\n" for line in others if line.partition("==")[0] in RUNNER)
     wanted = folder / "requirements.txt"
     wanted.write_text(requirements(end, bounds, pins), encoding="utf-8", newline="\n")
     if end == "newest":  # the newest of an earlier day may be there
