@@ -85,7 +85,7 @@ def is_repeated(call: Call) -> bool:
 def _shorter(call: Call) -> Iterator[Call]:
     """Shorter texts, then shorter windows, then shorter strides."""
     length = len(call.ids)
-    for less in (length // 2, length - 1):
+    for less in (length // 2, length * 3 // 4, length * 7 // 8, length - 1):
         yield call.but(ids=text_of(less, is_repeated(call)))
     for name in ("max_length", "stride"):
         size = call.args[name]
