@@ -7,8 +7,8 @@ from torch import Tensor
 
 from course_lib.contracts.attention._attention_case import AttentionCase, attention_inputs
 from course_lib.contracts.attention._attention_probes import attention_probes
-from course_lib.contracts.attention._attention_steps import mistaken_attention
 from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
+from course_lib.contracts.attention.steps import mistaken_attention
 from course_lib.contracts.engine.candidate import ContractSubject, is_forward_only
 from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
 
