@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.attention._attention_case import broadcast_axes
+from course_lib.contracts.attention.calls import broadcast_axes
 
 
 @dataclass(frozen=True)
