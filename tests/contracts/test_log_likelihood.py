@@ -5,7 +5,6 @@ import math
 import pytest
 
 from course_lib.contracts import ContractViolation, check_log_likelihood_contract
-from course_lib.contracts.likelihood import _likelihood_judge
 
 from .trial import verdict
 from .variants_log_likelihood import sum_by_chain, sum_by_gather
@@ -66,15 +65,3 @@ def test_an_error_of_the_candidate_is_chained():
     caught = violation(exact_log_likelihood)
     assert isinstance(caught.__cause__, ValueError)
     assert caught.clause == "nothing_clamped"
-
-
-def test_references_that_disagree_stop_the_contract(monkeypatch):
-    right = _likelihood_judge.nats_by_loops
-    monkeypatch.setattr(_likelihood_judge, "nats_by_loops", lambda case: right(case)[1:])
-    with pytest.raises(RuntimeError, match="two references for the nats disagree"):
-        check_log_likelihood_contract(sum_by_gather)
-
-
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="exact_log_likelihood must be a function, got str"):
-        check_log_likelihood_contract("sum")

@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 from transformers.loss.loss_utils import ForCausalLMLoss
 
 from course_lib.contracts import ContractViolation, check_nll_contract
-from course_lib.contracts.likelihood import _likelihood_judge
-from course_lib.contracts.likelihood._likelihood_case import (
-    LikelihoodCase,
+from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.read import number
+from course_lib.contracts.likelihood.texts import (
+    certain,
+    drawn,
+    masked,
     nats_by_library,
     nats_by_loops,
+    surprised,
+    text_call,
 )
-from course_lib.contracts.likelihood._likelihood_inputs import (
-    certain_likelihood,
-    masked_anywhere,
-    random_likelihood,
-    surprised_likelihood,
-)
-from course_lib.contracts.likelihood._likelihood_judge import likelihood_number
 
 from .likelihoods import RIGHT_LOSSES, everything, nll_by_gather, nll_by_ignoring
 from .trial import verdict
@@ -94,23 +92,12 @@ def test_an_error_of_the_candidate_is_chained():
     assert caught.measured == type(caught.__cause__).__name__
 
 
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="next_token_nll must be a function, got float"):
-        check_nll_contract(0.5)
-
-
 def test_the_two_references_agree_with_a_hand_computation():
     logits = torch.tensor([[[math.log(3), 0.0], [0.0, 0.0], [9.0, 9.0]]], dtype=torch.float64)
-    case = LikelihoodCase(logits, torch.tensor([[1, 0, 1]]))
+    case = text_call(logits, torch.tensor([[1, 0, 1]]))
     want = [math.log(4 / 3), math.log(2)]
     assert nats_by_library(case).tolist() == pytest.approx(want)
     assert nats_by_loops(case).tolist() == pytest.approx(want)
-
-
-def test_references_that_disagree_stop_the_contract(monkeypatch):
-    monkeypatch.setattr(_likelihood_judge, "nats_by_loops", lambda case: nats_by_library(case) + 1)
-    with pytest.raises(RuntimeError, match="two references for the nats disagree"):
-        check_nll_contract(nll_by_gather)
 
 
 @given(
@@ -123,22 +110,22 @@ def test_references_that_disagree_stop_the_contract(monkeypatch):
 @settings(max_examples=60, deadline=None)
 def test_all_right_losses_agree_with_both_references(seed, rows, length, vocab_size, data):
     lengths = tuple(data.draw(st.integers(2, length)) for _ in range(rows))
-    case = random_likelihood(seed, rows, length, vocab_size, lengths)
+    case = drawn(seed, rows, length, vocab_size, lengths)
     want = float(nats_by_library(case).mean())
     assert float(nats_by_loops(case).mean()) == pytest.approx(want, abs=1e-12)
     for loss in RIGHT_LOSSES.values():
-        assert float(loss(*case.copies())) == pytest.approx(want, abs=1e-5)
+        assert float(case.fresh().to(loss)) == pytest.approx(want, abs=1e-5)
 
 
 def test_the_hand_made_inputs_are_what_they_claim():
-    assert nats_by_library(certain_likelihood(9, 3, 5, 6)).max() < 1e-30
-    assert nats_by_library(surprised_likelihood(1, 3, (500.0,))).tolist() == [500 + math.log(2)] * 2
-    anywhere = nats_by_library(masked_anywhere([[0, 1, 1, 0], [1, 0, 1, 1]], 4))
+    assert nats_by_library(certain(9, 3, 5, 6)).max() < 1e-30
+    assert nats_by_library(surprised(1, 3, (500.0,))).tolist() == [500 + math.log(2)] * 2
+    anywhere = nats_by_library(masked(4, ".xx.", "x.xx"))
     assert anywhere.min() == anywhere.max()
 
 
 @pytest.mark.parametrize(
-    ("value", "number"),
+    ("value", "right"),
     [
         (1.5, 1.5),
         (2, 2.0),
@@ -154,8 +141,13 @@ def test_the_hand_made_inputs_are_what_they_claim():
         (1.5 + 0j, None),
     ],
 )
-def test_a_number_is_a_float_or_what_has_no_axes(value, number):
-    assert likelihood_number(value) == number
+def test_a_number_is_a_float_or_what_has_no_axes(value, right):
+    if right is None:
+        with pytest.raises(Breach) as caught:
+            number(value, None)
+        assert caught.value.clause == "result_form"
+    else:
+        assert number(value, None).item() == right
 
 
 def test_the_loss_of_transformers_is_accepted():

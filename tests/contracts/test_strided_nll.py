@@ -9,17 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_strided_nll_contract
-from course_lib.contracts.likelihood import _strided_nll_judge, strided_nll
-from course_lib.contracts.likelihood._strided_nll_case import (
-    StridedCase,
+from course_lib.contracts.likelihood.strided_nll import STRIDED_NLL
+from course_lib.contracts.likelihood.windows import (
     WindowScore,
-    strided_by_places,
-    strided_by_windows,
-)
-from course_lib.contracts.likelihood._strided_nll_judge import (
-    by_token,
-    call_strided,
+    asked,
     counted_weights,
+    mean_by_places,
+    mean_by_windows,
+    strided,
 )
 
 from .trial import verdict
@@ -84,35 +81,22 @@ def test_an_error_of_the_candidate_is_chained():
     assert isinstance(caught.__cause__, ZeroDivisionError)
 
 
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="strided_nll must be a function, got int"):
-        check_strided_nll_contract(3)
-
-
-def test_references_that_disagree_stop_the_contract(monkeypatch):
-    monkeypatch.setattr(strided_nll, "strided_by_windows", lambda case: 1.0)
-    with pytest.raises(RuntimeError, match="two references for the strided loss disagree"):
-        check_strided_nll_contract(by_starts)
-
-
 @given(st.integers(2, 40), st.integers(2, 12), st.data())
 @settings(max_examples=60, deadline=None)
 def test_all_ways_of_laying_windows_count_once_and_keep_the_context(length, max_length, data):
-    case = StridedCase(length, max_length, data.draw(st.integers(1, max_length - 1)))
-    assert strided_by_windows(case) == pytest.approx(strided_by_places(case), rel=1e-12)
+    case = strided(length, max_length, data.draw(st.integers(1, max_length - 1)))
+    want = mean_by_places(case).item()
+    assert mean_by_windows(case).item() == pytest.approx(want, rel=1e-12)
     for candidate in RIGHT.values():
-        assert call_strided(candidate, case, by_token)[0] == pytest.approx(strided_by_places(case))
-        assert _strided_nll_judge.judge_context(Subject(candidate), case) == 0.0
-
-
-class Subject:
-    def __init__(self, candidate):
-        self.candidate = candidate
+        assert asked(candidate, case)[0].item() == pytest.approx(want)
+        subject, clauses = STRIDED_NLL.prepare(candidate)
+        judge = next(clause.judge for clause in clauses if clause.name == "context")
+        assert judge(subject, case, 0.0) == 0.0
 
 
 def test_the_weights_of_right_windows_are_one_and_the_first_token_weighs_nothing():
     for candidate in (by_starts, by_ends, moved_back):
-        weights = counted_weights(candidate, StridedCase(11, 5, 3))
+        weights = counted_weights(candidate, strided(11, 5, 3))
         assert weights == pytest.approx([0, *[1] * 10])
 
 
@@ -153,7 +137,7 @@ def test_what_score_returns_can_be_added_up_in_any_manner(add_up):
 
 
 def test_score_takes_one_window_and_no_batch():
-    score = WindowScore(by_token)
+    score = WindowScore()
     assert len(score([])) == len(score([4])) == 0
     assert len(score(np.array([1, 2, 3]))) == len(score([torch.tensor(1), 2, 3])) == 2
     with pytest.raises(ValueError, match="score takes one window of token ids"):

@@ -1,7 +1,10 @@
 """What holds for every contract and every variant, whichever contract it is."""
 
+import dataclasses
+import inspect
 import random
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +14,10 @@ import torch
 from course_build.settings import SETTINGS_FILE, parse_settings
 from course_lib import contracts, text
 from course_lib.contracts import ContractViolation
+from course_lib.contracts.engine.clause import Contract
 from course_lib.mistakes import CATALOGUE
 
-from .trial import clause_of, entries, trials, verdict
+from .trial import candidate, clause_of, entries, trials, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = list(parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).complete)
@@ -133,6 +137,50 @@ def test_the_report_carries_the_name_of_its_contract_and_exports_it(contract):
     name = next(iter(trials()[contract].RIGHT))
     assert verdict(contract, "right", name).report.contract == f"check_{contract}_contract"
     assert f"check_{contract}_contract" in contracts.__all__
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_something_that_is_no_function_is_an_error_at_the_door(contract):
+    check = getattr(contracts, f"check_{contract}_contract")
+    parameters = inspect.signature(check).parameters.values()
+    given = [5 for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    options = {each.name: 4 for each in parameters if each.kind is each.KEYWORD_ONLY}
+    name = next(iter(parameters)).name
+    with pytest.raises(TypeError, match=f"^{name} must be a function.*, got int$"):
+        check(*given, **{name: 4 for name in options if name != "fields"})
+
+
+def declared(contract):
+    """The Contract that a check holds a candidate to; None where it is written out."""
+    check = getattr(contracts, f"check_{contract}_contract")
+    values = vars(sys.modules[check.__module__]).values()
+    return next((value for value in values if isinstance(value, Contract)), None)
+
+
+def a_little_off(right):
+    def reference(call):
+        found = right(call)
+        return found if found is None else found + 1e-3
+
+    return reference
+
+
+REFERENCES = [
+    (contract, number)
+    for contract in trials()
+    if (found := declared(contract))
+    for number in range(len(found.terms.references) if len(found.terms.references) > 1 else 0)
+]
+
+
+@pytest.mark.parametrize(("contract", "number"), REFERENCES)
+def test_references_that_disagree_stop_the_contract(contract, number):
+    found, (right, *_) = declared(contract), trials()[contract].RIGHT.values()
+    references = list(found.terms.references)
+    references[number] = a_little_off(references[number])
+    terms = dataclasses.replace(found.terms, references=tuple(references))
+    with pytest.raises(RuntimeError, match=f"the references for {terms.asked} disagree on "):
+        dataclasses.replace(found, terms=terms).check(candidate(right))
 
 
 @pytest.mark.parametrize("contract", trials())

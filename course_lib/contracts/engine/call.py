@@ -196,11 +196,8 @@ def _plainer(value: Any) -> Iterator[Any]:
     if isinstance(value, list) and any(isinstance(n, float) for n in value):
         rounded = [float(round(n)) for n in value]
         yield from [rounded] if rounded != value else []
-    if not isinstance(value, Tensor) or value.dtype == torch.bool:
-        return
-    plain = [] if is_float(value) else [value.clamp(max=1)]
-    if is_float(value):
+    if isinstance(value, Tensor) and value.dtype != torch.bool:
         wide = value.double()
-        whole = [torch.zeros_like(wide), torch.ones_like(wide)] if wide.unique().numel() > 1 else []
-        plain = [*whole, wide.round(), wide.round(decimals=1)]
-    yield from (p.to(value.dtype) for p in plain if not torch.equal(p.to(value.dtype), value))
+        plain = [wide.round(), wide.round(decimals=1)] if is_float(value) else [value.clamp(max=1)]
+        same_kind = (each.to(value.dtype) for each in plain)
+        yield from (each for each in same_kind if not torch.equal(each, value))

@@ -172,12 +172,14 @@ def _suspected_pairs(
     wrong: set[int],
 ) -> Iterator[_Suspicion]:
     """Two mistakes at once, if together they give all the wrong answers of ordinary calls."""
+    ordinary = [n for n, probe in enumerate(probes) if probe.core]
+    if all(str(given[n]).startswith("raised ") for n in ordinary):
+        return  # nothing came back that could tell one pair from another: there are thousands
     for one, other in itertools.combinations(catalogue, 2):
         make = both_mistakes(one, other)
         if make is None or not wrong:
             continue
         both, alone = make(), (one.make(), other.make())
-        ordinary = [n for n, probe in enumerate(probes) if probe.core]
         if all(alike(look_once(both, probes[n]), given[n]) for n in ordinary) and all(
             any(not alike(watch(part, probes[n]), right[n]) for n in wrong) for part in alone
         ):

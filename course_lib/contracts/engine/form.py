@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-# A star, as in a signature, or a name with its axes in brackets; "?" says that it may be left out.
+# A star, as in a signature, or a name with its axes in brackets and a mark.
 _ARGUMENT = re.compile(r"(\*)|(\w+)\s*(?:\[([^\]]*)\])?(\?)?")
 
 
@@ -25,7 +25,8 @@ class Form:
 
     Form.read("logits [B,T,V], token_ids [B,T], valid [B,T]?, *, scale?"): the same letter is the
     same length, "..." stands for any axes in front that broadcast, what follows the star is passed
-    by name. A name without brackets is a plain value: a number, a function, a model.
+    by name. A name without brackets is a plain value: a number, a function, a model. Any argument
+    may be missing in a call; what "?" marks is also left out where a failing call is cut down.
     """
 
     axes: dict[str, tuple[str, ...]]

@@ -61,7 +61,8 @@ def same(change: Callable[[Call], Call], fact: str) -> Judge:
         want = subject.wanted(call)
         first, other = (subject.value(each, want) for each in (call, change(call)))
         told = partial(say, fact, first=shown(first), other=shown(other))
-        return subject.compare(call, other, first, allowed, kind="other", facts=told, truth=want)
+        shows = {"truth": want, "came": first}  # the call that is shown is the first
+        return subject.compare(call, other, first, allowed, kind="other", facts=told, **shows)
 
     return judge
 

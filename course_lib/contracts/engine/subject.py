@@ -138,27 +138,35 @@ class Subject(ContractSubject):
         facts: str | Callable[[], str] = "",
         label: str = "",
         truth: Any = None,
+        came: Any = None,
     ) -> float:
         """The largest error; a breach, with the first places that differ, if it is too large.
 
         Args:    facts: says, or is called to say, what the failure proves
                  label: names what is compared; by default the function, or the field
                  truth: is shown as expected where `want` is not what is right
+                 came: is shown as got where `got` is not what this very call gives
         """
         worst, label = 0.0, label or self.terms.asked
-        shown = parts(want if truth is None else truth, label)
-        for name, right in parts(want, label).items():
-            mine = parts(got, label)[name]
-            error = self.terms.misses(mine.double(), right.double(), call)
-            error = torch.where(mine == right, 0.0, error).nan_to_num(math.inf, math.inf)
-            worst = max(worst, error.max().item())
+        seen, right = got if came is None else came, want if truth is None else truth
+        for name, part in parts(want, label).items():
+            error = self._errors(call, parts(got, label)[name], part)
+            worst = max(worst, error.max().item() if error.numel() else 0.0)
             if worst > allowed:
-                places = [tuple(p) for p in (error > allowed).nonzero()[:3].tolist()]
-                wrong = tuple(
-                    Mismatch(name, p, mine[p].item(), shown[name][p].item()) for p in places
-                )
+                pair = (parts(each, label)[name] for each in (seen, right))
+                wrong = _first_places(name, error > allowed, *pair)
                 raise Breach(f"{kind} {name}", worst, allowed, mismatches=wrong, facts=facts)
         return worst
+
+    def _errors(self, call: Call, got: Tensor, want: Tensor) -> Tensor:
+        """The errors, number by number: none where both are the same, infinite for NaN."""
+        errors = self.terms.misses(got.double(), want.double(), call)
+        return torch.where(got == want, 0.0, errors).nan_to_num(math.inf, math.inf)
+
+
+def _first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+    places = (tuple(place) for place in wrong.nonzero()[:3].tolist())
+    return tuple(Mismatch(name, p, got[p].item(), want[p].item()) for p in places)
 
 
 def parts(result: Any, label: str) -> dict[str, Tensor]:

@@ -1,75 +1,110 @@
 """The contract of a text's log-likelihood: a sum by the chain rule, nothing clamped."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from course_lib.contracts.engine.candidate import (
-    ContractSubject,
-    hold_clause,
-    is_stub,
-    quiet_globals,
-)
-from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
-from course_lib.contracts.likelihood._likelihood_case import LOG_LIKELIHOOD, LikelihoodCase
-from course_lib.contracts.likelihood._likelihood_clauses import (
-    likelihood_categorised,
-    likelihood_probed,
-)
-from course_lib.contracts.likelihood._likelihood_inputs import (
-    certain_likelihood,
-    even_likelihood,
-    of_dtype,
-    random_likelihood,
-    surprised_likelihood,
-)
-from course_lib.contracts.likelihood._likelihood_judge import (
-    judge_likelihood,
-    judge_likelihood_form,
-    judge_likelihood_state,
-)
+from course_lib.contracts.engine.call import Call
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.judge import formed, right, steady
+from course_lib.contracts.engine.look import outcome_read, probed
+from course_lib.contracts.engine.read import number
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.likelihood.log_likelihood_mistakes import (
     LOG_LIKELIHOOD_MISTAKES,
     mistaken_log_likelihood,
 )
-from course_lib.report import ClauseResult, ContractReport
+from course_lib.contracts.likelihood.means import told_count, way_of_failing
+from course_lib.contracts.likelihood.texts import (
+    certain,
+    drawn,
+    even,
+    following,
+    surprised,
+    texts,
+)
+from course_lib.report import ContractReport
 
-_LOG_LIKELIHOOD_MEANINGS = {
-    "result_form": {
-        "en": "one finite number: a float, or a tensor with no axes",
-        "ru": "одно конечное число: float или тензор без осей",
-    },
-    "certain_model": {
-        "en": "logits[t] that are sure of token t+1: log 1 = 0",
-        "ru": "logits[t] уверены в токене t+1: log 1 = 0",
-    },
-    "uniform_model": {
-        "en": "V equally likely tokens: -(T - 1) ln V",
-        "ru": "V равновероятных токенов: -(T - 1) ln V",
-    },
-    "values": {
-        "en": "the sum of log p(token t) over t ≥ 1, by two references",
-        "ru": "сумма log p(токен t) по t ≥ 1, по двум эталонам",
-    },
-    "nothing_clamped": {
-        "en": "a log-probability of -500 or -5000 stays as it is",
-        "ru": "логарифм вероятности -500 или -5000 таким и остаётся",
-    },
-    "long_text": {
-        "en": "thousands of tokens: still the sum, to 9 digits",
-        "ru": "тысячи токенов: по-прежнему сумма, верны 9 цифр",
-    },
-    "float32_logits": {
-        "en": "float32 logits are right to their rounding",
-        "ru": "логиты float32: верно с точностью до их округления",
-    },
-    "independent_results": {
-        "en": "the same call, the same result; arguments unchanged",
-        "ru": "тот же вызов — тот же результат; аргументы не изменены",
-    },
-}
+_one_text = texts("logits [T,V], token_ids [T]")
+
+
+def _alone(call: Call) -> Call:
+    """The first row of a batch, without the batch's axis."""
+    return _one_text(call.logits[0], call.token_ids[0])
+
+
+def _another(call: Call) -> list[Call]:
+    return [call.but(logits=-call.logits, token_ids=call.token_ids.flip(-1))]
+
+
+def _minus_sum(nats: Tensor) -> Tensor:
+    return nats.new_tensor(-math.fsum(nats.tolist()))
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    sure = [_alone(certain(3, 1, *size)) for size in ((4, 5), (2, 3), (9, 7))]
+    level = [_alone(even(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))]
+    sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1), (4, 300))
+    plain = [_alone(drawn(n, 1, *size)) for n, size in enumerate(sizes)]
+    far = [(3, (30.0, 0.0)), (2, (500.0,)), (4, (500.0, 2.0)), (3, (5000.0,))]
+    far += [(4, (60.0, -60.0, 1e5)), (4, (2.0, 1.0), 1e4), (4, (2.0, 1.0), -1e4)]
+    far = [_alone(surprised(1, *each)) for each in far]
+    long = [_alone(drawn(71, 1, 3000, 3)), _alone(drawn(72, 1, 5001, 5))]
+    narrow = [call.of_dtype(torch.float32) for call in (*plain[:5], *far, long[0])]
+    # fmt: off
+    return [
+        Clause("result_form", "one finite number: a float, or a tensor with no axes | "
+               "одно конечное число: float или тензор без осей", formed, plain[1:4]),
+        Clause("certain_model", "logits[t] that are sure of token t+1: log 1 = 0 | "
+               "logits[t] уверены в токене t+1: log 1 = 0", right, sure, 1e-6),
+        Clause("uniform_model", "V equally likely tokens: -(T - 1) ln V | "
+               "V равновероятных токенов: -(T - 1) ln V", right, level, 1e-6),
+        Clause("values", "the sum of log p(token t) over t ≥ 1, by two references | "
+               "сумма log p(токен t) по t ≥ 1, по двум эталонам", right, plain, 1e-6),
+        Clause("nothing_clamped", "a log-probability of -500 or -5000 stays as it is | "
+               "логарифм вероятности -500 или -5000 таким и остаётся", right, far, 1e-6),
+        Clause("long_text", "thousands of tokens: still the sum, to 9 digits | "
+               "тысячи токенов: по-прежнему сумма, верны 9 цифр", right, long, 1e-9),
+        Clause("float32_logits", "float32 logits are right to their rounding | "
+               "логиты float32: верно с точностью до их округления", right, narrow, 2e-3),
+        Clause("independent_results", "the same call, the same result; arguments unchanged | "
+               "тот же вызов — тот же результат; аргументы не изменены",
+               steady, [plain[2], plain[4]], 1e-9),
+    ]
+    # fmt: on
+
+
+def _probes(subject: Subject) -> list[Probe]:
+    ordinary = [_alone(drawn(*each)) for each in ((81, 1, 4, 5), (82, 1, 7, 3), (83, 1, 12, 6))]
+    special = [surprised(1, 4, (6000.0,)), surprised(1, 51, (20.0,))]
+    special += [surprised(1, 4, (10.0,), 5000.0), even(1, 4, 5, 5000.0), even(1, 4, 5, -5000.0)]
+    close, near = (way_of_failing(_TERMS, ordinary[0], near) for near in (1e-4, 1e-9))
+    return [
+        *probed(*ordinary, look=outcome_read(number)),
+        *probed(*map(_alone, special), look=close, core=False),
+        *probed(_alone(drawn(84, 1, 4000, 4)), look=near, core=False),
+    ]
+
+
+_TERMS = Terms(
+    "exact_log_likelihood",
+    following(_minus_sum),
+    number,
+    between=_another,
+    facts=told_count,
+    kept_by="independent_results",
+)
+LOG_LIKELIHOOD = Contract(
+    "log_likelihood",
+    _TERMS,
+    _clauses,
+    by_catalogue(LOG_LIKELIHOOD_MISTAKES, _probes, mistaken_log_likelihood()),
+)
 
 
 def check_log_likelihood_contract(exact_log_likelihood: Callable[..., Any]) -> ContractReport:
@@ -83,104 +118,4 @@ def check_log_likelihood_contract(exact_log_likelihood: Callable[..., Any]) -> C
     Shapes:  logits in float64 or float32; token_ids long
     Raises:  ContractViolation when a clause is broken: with a small call and what was measured
     """
-    if not callable(exact_log_likelihood):
-        came = type(exact_log_likelihood).__name__
-        raise TypeError(f"exact_log_likelihood must be a function, got {came}")
-    subject = ContractSubject(
-        "check_log_likelihood_contract",
-        exact_log_likelihood,
-        _LOG_LIKELIHOOD_MEANINGS,
-        _explain_log_likelihood,
-    )
-    with quiet_globals():
-        if is_stub(exact_log_likelihood, *_one_text(even_likelihood(1, 3, 2, 0.0)).copies()):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_log_likelihood_clauses(subject))
-        figures = {
-            f"{row.name}_max_error": row.measured
-            for row in clauses
-            if not isinstance(row.measured, str)
-        }
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _one_text(case: LikelihoodCase) -> LikelihoodCase:
-    """The first row of a batch, without the batch's axis."""
-    return LikelihoodCase(case.logits[0], case.token_ids[0])
-
-
-def _log_likelihood_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    hold = partial(hold_clause, subject)
-    exactly = partial(judge_likelihood, asked=LOG_LIKELIHOOD, allowed=1e-6)
-    certain = [_one_text(certain_likelihood(3, 1, *size)) for size in ((4, 5), (2, 3), (9, 7))]
-    even = [
-        _one_text(even_likelihood(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))
-    ]
-    sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1), (4, 300))
-    plain = [_one_text(random_likelihood(n, 1, *size)) for n, size in enumerate(sizes)]
-    extreme = [
-        _one_text(surprised_likelihood(1, length, gaps, level))
-        for length, gaps, level in (
-            (3, (30.0, 0.0), 0.0),
-            (2, (500.0,), 0.0),
-            (4, (500.0, 2.0), 0.0),
-            (3, (5000.0,), 0.0),
-            (4, (60.0, -60.0, 1e5), 0.0),
-            (4, (2.0, 1.0), 1e4),
-            (4, (2.0, 1.0), -1e4),
-        )
-    ]
-    long = [
-        _one_text(random_likelihood(71, 1, 3000, 3)),
-        _one_text(random_likelihood(72, 1, 5001, 5)),
-    ]
-    rounded = [of_dtype(case, torch.float32) for case in (*plain[:5], *extreme, long[0])]
-    form = partial(judge_likelihood_form, asked=LOG_LIKELIHOOD)
-    yield hold("result_form", None, form, plain[1:4])
-    yield hold("certain_model", 1e-6, exactly, certain)
-    yield hold("uniform_model", 1e-6, exactly, even)
-    yield hold("values", 1e-6, exactly, plain)
-    yield hold("nothing_clamped", 1e-6, exactly, extreme)
-    yield hold("long_text", 1e-9, partial(exactly, allowed=1e-9), long)
-    coarsely = partial(judge_likelihood, asked=LOG_LIKELIHOOD, allowed=2e-3)
-    yield hold("float32_logits", 2e-3, coarsely, rounded)
-    state = partial(
-        judge_likelihood_state, asked=LOG_LIKELIHOOD, allowed=1e-9, between=_another_text
-    )
-    yield hold("independent_results", 1e-9, state, [plain[2], plain[4]])
-
-
-def _another_text(case: LikelihoodCase) -> LikelihoodCase:
-    return LikelihoodCase(-case.logits, case.token_ids.flip(-1))
-
-
-def _explain_log_likelihood(subject: ContractSubject) -> Diagnosis:
-    """Name the catalogued mistakes that give the candidate's numbers on fresh calls."""
-    ordinary = [
-        _one_text(case)
-        for case in (
-            random_likelihood(81, 1, 4, 5),
-            random_likelihood(82, 1, 7, 3),
-            random_likelihood(83, 1, 12, 6),
-        )
-    ]
-    special = [
-        _one_text(surprised_likelihood(1, 4, (6000.0,))),
-        _one_text(surprised_likelihood(1, 51, (20.0,))),
-        _one_text(surprised_likelihood(1, 4, (10.0,), level=5000.0)),
-        *(_one_text(even_likelihood(1, 4, 5, level)) for level in (5000.0, -5000.0)),
-    ]
-    probes = [Probe(partial(likelihood_probed, case=case)) for case in ordinary]
-    probes += [
-        Probe(
-            partial(likelihood_categorised, case=case, asked=LOG_LIKELIHOOD, plain=ordinary[0]),
-            core=False,
-        )
-        for case in special
-    ]
-    long = _one_text(random_likelihood(84, 1, 4000, 4))
-    close = partial(
-        likelihood_categorised, case=long, asked=LOG_LIKELIHOOD, plain=ordinary[0], near=1e-9
-    )
-    probes.append(Probe(close, core=False))
-    return diagnose(subject.candidate, LOG_LIKELIHOOD_MISTAKES, probes, mistaken_log_likelihood())
+    return LOG_LIKELIHOOD.check(exact_log_likelihood)

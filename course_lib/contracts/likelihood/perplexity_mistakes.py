@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.likelihood._likelihood import likelihood_mistakes
+from course_lib.contracts.engine.mistake import mistakes
 from course_lib.contracts.likelihood.step_mistakes import (
+    STEP_MISTAKES,
     costs_and_weights,
     mean_of_tokens,
 )
@@ -39,130 +38,56 @@ def _mean_of_row_perplexities(
     return torch.stack([reduce(*row).exp() for row in rows if row[1].any()]).mean()
 
 
-PERPLEXITY_MISTAKES = (
-    Mistake(
-        "mean_of_token_perplexities",
-        "magenta/magenta#239",
-        partial(
-            mistaken_perplexity,
-            finish=lambda costs, real, valid, reduce: reduce(costs.exp(), real, valid),
-        ),
-        {
-            "en": "each token's exp is taken first and then the mean: one surprise outweighs a "
-            "whole text",
-            "ru": "сначала взята экспонента каждого токена, потом среднее: один неожиданный токен "
-            "перевешивает весь текст",
-        },
-        {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},
-    ),
-    Mistake(
-        "mean_of_row_perplexities",
-        "keras-team/keras-hub#63",
-        partial(mistaken_perplexity, finish=_mean_of_row_perplexities),
-        {
-            "en": "each row gets a perplexity of its own, and these are averaged: the result "
-            "depends on the batch",
-            "ru": "у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
-        },
-        {
-            "en": "one mean over all tokens, then exp",
-            "ru": "одно среднее по всем токенам, потом exp",
-        },
-    ),
-    Mistake(
-        "two_to_the_nats",
-        "huggingface/evaluate#241",
-        partial(mistaken_perplexity, finish=lambda *parts: 2.0 ** exp_of_mean(*parts).log()),
-        {
-            "en": "2 is raised to a mean that is in nats, not in bits",
-            "ru": "2 возведено в степень среднего, которое в натах, а не в битах",
-        },
-        {"en": "exp(nats), or 2 ** bits", "ru": "2 ** биты или exp(наты)"},
-    ),
-    Mistake(
-        "exp_to_the_bits",
-        "a mutation of right code",
-        partial(
-            mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts) ** (1 / math.log(2))
-        ),
-        {
-            "en": "e is raised to a mean that is in bits, not in nats",
-            "ru": "e возведено в степень среднего, которое в битах, а не в натах",
-        },
-        {"en": "exp(nats), or 2 ** bits", "ru": "2 ** биты или exp(наты)"},
-    ),
-    Mistake(
-        "not_exponentiated",
-        "IINemo/lm-polygraph#273",
-        partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log()),
-        {
-            "en": "the mean nats come back as they are, without exp",
-            "ru": "возвращено само среднее число нат, без exp",
-        },
-        {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},
-    ),
-    Mistake(
-        "square_root",
-        "SocialComplexityLab/life2vec#8",
-        partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log().sqrt()),
-        {
-            "en": "the square root of the loss is called perplexity",
-            "ru": "перплексией назван квадратный корень из потерь",
-        },
-        {"en": "exp(mean(nats))", "ru": "exp(mean(nats))"},
-    ),
-    Mistake(
-        "capped",
-        "a mutation of right code",
-        partial(
-            mistaken_perplexity,
-            finish=lambda *parts: exp_of_mean(*parts).log().clamp(max=20.0).exp(),
-        ),
-        {
-            "en": "the loss is cut off before exp, so that every hopeless model looks the same",
-            "ru": "потери обрезаны перед exp, и все безнадёжные модели выглядят одинаково",
-        },
-        {"en": "exp(mean(nats)), no min()", "ru": "без min: exp(mean(nats))"},
-    ),
-    Mistake(
-        "exp_in_float32",
-        "keras-team/keras#2317",
-        partial(mistaken_perplexity, finish=lambda *parts: exp_of_mean(*parts).log().float().exp()),
-        {
-            "en": "exp is taken in float32 and is infinite beyond 88 nats",
-            "ru": "exp взята в float32 и бесконечна уже после 88 нат",
-        },
-        {"en": "math.exp(float(mean))", "ru": "math.exp(float(mean))"},
-    ),
-    Mistake(
-        "product_overflows",
-        "a mutation of right code",
-        partial(
-            mistaken_perplexity,
-            finish=lambda costs, real, valid, reduce: costs[real].exp().prod() ** (1 / real.sum()),
-        ),
-        {
-            "en": "the probabilities are multiplied before the root is taken: the product of a "
-            "long text is infinite or 0",
-            "ru": "вероятности перемножены до извлечения корня: у длинного текста произведение "
-            "бесконечно или 0",
-        },
-        {"en": "exp(mean(nats)): add logarithms", "ru": "exp(mean(nats)): складывайте логарифмы"},
-    ),
-    *likelihood_mistakes(
-        mistaken_perplexity,
-        (
-            *("not_shifted", "shifted_twice", "shifted_backwards", "rows_run_together"),
-            *("not_shifted_end_dropped", "not_shifted_start_dropped"),
-            *("last_column_lost", "second_column_lost"),
-            *("wrapped_around", "end_scored_as_zero", "padding_counted", "mask_not_shifted"),
-            *("last_token_dropped", "mask_inverted", "zero_is_padding", "zero_instead_of_mask"),
-            "zero_guessed_padding",
-            *("sum_not_mean", "mean_of_rows", "per_row_not_token", "padding_in_denominator"),
-            *("first_token_in_denominator", "sign_lost", "probability_floor"),
-            *("exp_overflows", "probability_not_log", "raw_logits"),
-            *("softmax_twice", "softmax_over_positions", "softmax_over_all_positions"),
-            *("softmax_over_batch", "logits_clipped", "labels_smoothed"),
-        ),
-    ),
+# fmt: off
+PERPLEXITY_MISTAKES = mistakes(
+    mistaken_perplexity,
+    mean_of_token_perplexities=("magenta/magenta#239",
+        "each token's exp is taken first and then the mean: one surprise outweighs a whole text | "
+        "сначала взята экспонента каждого токена, потом среднее: один неожиданный токен "
+        "перевешивает весь текст",
+        "exp(mean(nats))",
+        {"finish": lambda costs, real, valid, reduce: reduce(costs.exp(), real, valid)}),
+    mean_of_row_perplexities=("keras-team/keras-hub#63",
+        "each row gets a perplexity of its own, and these are averaged: the result depends on the "
+        "batch | у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
+        "one mean over all tokens, then exp | одно среднее по всем токенам, потом exp",
+        {"finish": _mean_of_row_perplexities}),
+    two_to_the_nats=("huggingface/evaluate#241",
+        "2 is raised to a mean that is in nats, not in bits | "
+        "2 возведено в степень среднего, которое в натах, а не в битах",
+        "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
+        {"finish": lambda *parts: 2.0 ** exp_of_mean(*parts).log()}),
+    exp_to_the_bits=("",
+        "e is raised to a mean that is in bits, not in nats | "
+        "e возведено в степень среднего, которое в битах, а не в натах",
+        "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
+        {"finish": lambda *parts: exp_of_mean(*parts) ** (1 / math.log(2))}),
+    not_exponentiated=("IINemo/lm-polygraph#273",
+        "the mean nats come back as they are, without exp | "
+        "возвращено само среднее число нат, без exp",
+        "exp(mean(nats))", {"finish": lambda *parts: exp_of_mean(*parts).log()}),
+    square_root=("SocialComplexityLab/life2vec#8",
+        "the square root of the loss is called perplexity | "
+        "перплексией назван квадратный корень из потерь",
+        "exp(mean(nats))", {"finish": lambda *parts: exp_of_mean(*parts).log().sqrt()}),
+    capped=("",
+        "the loss is cut off before exp, so that every hopeless model looks the same | "
+        "потери обрезаны перед exp, и все безнадёжные модели выглядят одинаково",
+        "exp(mean(nats)), no min() | без min: exp(mean(nats))",
+        {"finish": lambda *parts: exp_of_mean(*parts).log().clamp(max=20.0).exp()}),
+    exp_in_float32=("keras-team/keras#2317",
+        "exp is taken in float32 and is infinite beyond 88 nats | "
+        "exp взята в float32 и бесконечна уже после 88 нат",
+        "math.exp(float(mean))",
+        {"finish": lambda *parts: exp_of_mean(*parts).log().float().exp()}),
+    product_overflows=("",
+        "the probabilities are multiplied before the root is taken: the product of a long text is "
+        "infinite or 0 | вероятности перемножены до извлечения корня: у длинного текста "
+        "произведение бесконечно или 0",
+        "exp(mean(nats)): add logarithms | exp(mean(nats)): складывайте логарифмы",
+        {"finish": lambda costs, real, valid, reduce:
+            costs[real].exp().prod() ** (1 / real.sum())}),
+    **{name: how for name, how in STEP_MISTAKES.items()
+       if name not in ("bits_not_nats", "probability_rounds_to_zero")},
 )
+# fmt: on

@@ -1,298 +1,235 @@
 """Losses of a long text by windows that are wrong in one way each, as people reported them."""
 
-from functools import partial
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.likelihood._strided_more import STRIDED_END_MISTAKES
-from course_lib.contracts.likelihood._strided_steps import (
-    means_weighing,
+from course_lib.contracts.engine.mistake import mistakes
+
+Windows = Iterable[tuple[int, int]]  # begin and end
+
+
+def strided_windows(length: int, max_length: int, stride: int) -> Windows:
+    """Begin and end of the windows, one step of the right formula."""
+    for begin in range(0, length, stride):
+        yield begin, min(begin + max_length, length)
+        if begin + max_length >= length:
+            return
+
+
+def stepping(step: Callable[[int, int], int]) -> Callable[..., Windows]:
+    """The windows, moving by another step."""
+    return lambda length, most, stride: strided_windows(length, most, step(most, stride))
+
+
+def wider(by: int) -> Callable[..., Windows]:
+    """The windows, longer or shorter than the model reads."""
+    return lambda length, most, stride: strided_windows(length, max(most + by, 2), stride)
+
+
+def to_the_very_end(length: int, max_length: int, stride: int) -> Windows:
+    """Windows that go on after the one that reaches the end."""
+    starts = range(0, length - 1, stride)
+    return [(begin, min(begin + max_length, length)) for begin in starts]
+
+
+def whole_windows(length: int, max_length: int, stride: int) -> Windows:
+    """The full windows only."""
+    windows = list(strided_windows(length, max_length, stride))
+    return [window for window in windows if window[1] - window[0] == max_length] or windows
+
+
+def short_of_context(length: int, max_length: int, stride: int) -> Windows:
+    """New tokens only, and the one before them."""
+    done = 1
+    for _, end in strided_windows(length, max_length, stride):
+        yield done - 1, end
+        done = end
+
+
+def new_nats(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
+    """The nats of the tokens that no earlier window counted, one step of the right formula."""
+    return nats[done - begin - 1 :]
+
+
+def trailing_again(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
+    """The new tokens; all of them where there is none."""
+    fresh = begin + 1 + len(nats) - done
+    return nats[-fresh:] if fresh else nats
+
+
+def mean_of_all(parts: Sequence[Tensor], length: int) -> Tensor:
+    """The mean over all counted tokens, one step of the right formula."""
+    return torch.cat(list(parts)).mean()
+
+
+def sum_over_all(parts: Sequence[Tensor], length: int) -> Tensor:
+    """The sum of the counted tokens, divided by the number of those that should be."""
+    return torch.cat(list(parts)).sum() / (length - 1)
+
+
+def means_weighing(first: int, later: int) -> Callable[..., Tensor]:
+    """Window means, each weighted by its number of new tokens and so many more."""
+
+    def reduce(parts: Sequence[Tensor], length: int) -> Tensor:
+        weights = [len(part) + (later if place else first) for place, part in enumerate(parts)]
+        pairs = zip(weights, parts, strict=True)
+        return sum(weight * part.mean() for weight, part in pairs if weight > 0) / sum(weights)
+
+    return reduce
+
+
+def mistaken_strided_nll(**steps: Callable[..., Any]) -> Callable[..., float]:
+    """A strided loss with some of its steps (windows, fresh, reduce) replaced."""
+
+    def strided_nll(
+        score: Callable[[Any], Tensor], ids: Tensor, max_length: int, stride: int
+    ) -> float:
+        parts, done = [], 1
+        windows = steps.get("windows", strided_windows)
+        for begin, end in windows(len(ids), max_length, stride):
+            nats = torch.as_tensor(score(ids[begin:end]))
+            parts.append(steps.get("fresh", new_nats)(nats, begin, done, stride))
+            done = end
+        return float(steps.get("reduce", mean_of_all)(parts, len(ids)))
+
+    return strided_nll
+
+
+# fmt: off
+STRIDED_NLL_MISTAKES = mistakes(
     mistaken_strided_nll,
-    strided_short_of_context,
-    strided_trailing_again,
-    strided_whole_windows,
-    strided_windows_of,
-    strided_windows_stepping,
-    strided_windows_to_the_very_end,
-    sum_over_all,
+    stride_tokens_of_the_last_too=("",
+        "every later window counts its last stride tokens, though the last one may bring fewer new "
+        "ones | каждое следующее окно считает последние stride токенов, хотя в последнем новых "
+        "может быть меньше",
+        "count the tokens after the last end | считайте только новые токены",
+        {"fresh": lambda nats, begin, done, stride: nats[-stride:] if begin else nats}),
+    perplexity_not_nats=("",
+        "the exponential of the mean comes back: a perplexity, not nats | "
+        "возвращена экспонента среднего, то есть перплексия, а не наты",
+        "the mean itself, no exp | само среднее, без exp",
+        {"reduce": lambda parts, length: mean_of_all(parts, length).exp()}),
+    strided_in_bits=("",
+        "the result is in bits (logarithm of base 2), not in nats | "
+        "результат в битах (логарифм по основанию 2), а не в натах",
+        "no / log(2) | без / log(2)",
+        {"reduce": lambda parts, length: mean_of_all(parts, length) / math.log(2)}),
+    window_means_unweighted=("huggingface/transformers#34138",
+        "each window is averaged first and then the windows, although they count different numbers "
+        "of tokens | "
+        "сначала усреднены окна, потом их средние, хотя новых токенов в окнах не поровну",
+        "one sum of nats / one count of tokens | одна сумма нат / одно число токенов",
+        {"reduce": lambda parts, length: torch.stack([p.mean() for p in parts if len(p)]).mean()}),
+    first_window_overweighted=("huggingface/transformers#34138",
+        "the mean of the first window is multiplied by its length, although it predicts one token "
+        "less | среднее первого окна умножено на его длину, хотя предсказано на токен меньше",
+        "weight each mean by len(nats) | вес каждого среднего — len(nats)",
+        {"reduce": means_weighing(1, 0)}),
+    later_windows_underweighted=("huggingface/transformers#34138",
+        "the means of the later windows are weighted by one token too few | "
+        "средние следующих окон взяты с весом на один токен меньше",
+        "weight each mean by len(nats) | вес каждого среднего — len(nats)",
+        {"reduce": means_weighing(0, -1)}),
+    overlap_counted_again=("huggingface/transformers#4415",
+        "every window counts all its tokens: those in the overlap are counted several times | "
+        "каждое окно считает все свои токены: перекрытие сосчитано несколько раз",
+        "count only the tokens after the last end | считайте только новые токены",
+        {"fresh": lambda nats, begin, done, stride: nats}),
+    boundary_token_lost=("huggingface/transformers#30975",
+        "the first new token of every later window is counted by nobody | "
+        "первый новый токен каждого следующего окна не учтён никем",
+        "nats[end_before - begin - 1:]",
+        {"fresh": lambda nats, begin, done, stride: nats[done - begin - (begin == 0):]}),
+    boundary_token_costs_nothing=("huggingface/transformers#30975",
+        "the first new token of every later window costs nothing, but is counted | "
+        "первый новый токен каждого следующего окна учтён как бесплатный",
+        "nats[end_before - begin - 1:]",
+        {"fresh": lambda nats, begin, done, stride: nats[done - begin - (begin == 0):],
+         "reduce": sum_over_all}),
+    boundary_token_twice=("",
+        "the last token of every window is counted again in the next | "
+        "последний токен каждого окна учтён ещё раз в следующем",
+        "nats[end_before - begin - 1:]",
+        {"fresh": lambda nats, begin, done, stride: nats[max(done - begin - 2, 0):]}),
+    divided_by_all_tokens=("kimiyoung/transformer-xl#131",
+        "the sum is divided by T, but the first token is predicted by nothing | "
+        "сумма разделена на T, хотя первый токен не предсказан ничем",
+        "divide by T - 1, the number of predictions | делите на T - 1, число предсказаний",
+        {"reduce": lambda parts, length: torch.cat(parts).sum() / length}),
+    sum_of_nats=("",
+        "the nats are summed, not averaged | наты сложены, а не усреднены",
+        "divide by T - 1 | делите на T - 1",
+        {"reduce": lambda parts, length: torch.cat(parts).sum()}),
+    disjoint_windows=("EleutherAI/lm-evaluation-harness#339",
+        "stride is ignored: the windows share one token, and the next ones have hardly any context "
+        "| stride не учтён: у окон один общий токен, и следующие почти без контекста",
+        "range(0, len(ids), stride)",
+        {"windows": stepping(lambda length, stride: length - 1)}),
+    text_cut_into_blocks=("huggingface/transformers#4415",
+        "the text is cut into separate blocks, and the first token of each is never predicted | "
+        "текст разрезан на отдельные блоки, и первый токен каждого не предсказан",
+        "overlapping windows: step by stride | окна с перекрытием: шаг stride",
+        {"windows": stepping(lambda length, stride: length),
+         "fresh": lambda nats, begin, done, stride: nats}),
+    block_starts_cost_nothing=("marin-community/marin#4962",
+        "the text is cut into separate blocks, whose first tokens cost nothing but count | "
+        "текст разрезан на отдельные блоки, и их первые токены учтены как бесплатные",
+        "overlapping windows: step by stride | окна с перекрытием: шаг stride",
+        {"windows": stepping(lambda length, stride: length),
+         "fresh": lambda nats, begin, done, stride: nats,
+         "reduce": sum_over_all}),
+    only_new_tokens_scored=("",
+        "a window holds only its new tokens, without the context that fits | "
+        "в окне только новые токены, без контекста, который ещё помещается",
+        "score(ids[begin:end]), count the end | score(ids[begin:end]), берите конец",
+        {"windows": short_of_context}),
+    stride_is_overlap=("chiphuyen/stanford-tensorflow-tutorials#3",
+        "stride is taken for the overlap: the windows move by max_length - stride | "
+        "stride принят за перекрытие: окна сдвигаются на max_length - stride",
+        "range(0, len(ids), stride)",
+        {"windows": stepping(lambda length, stride: length - stride)}),
+    last_window_dropped=("NVIDIA/DeepLearningExamples#177",
+        "a last window that is not full is dropped, and the end of the text with it | "
+        "неполное последнее окно отброшено, а с ним и конец текста",
+        "end = min(begin + max_length, len(ids))", {"windows": whole_windows}),
+    trailing_windows_counted=("",
+        "windows after the one that reaches the end are counted again: nats[-0:] is all of them | "
+        "окна после достигшего конца учтены ещё раз: nats[-0:] — это все наты",
+        "stop when end == len(ids) | остановитесь при end == len(ids)",
+        {"windows": to_the_very_end, "fresh": trailing_again}),
+    window_too_long=("",
+        "a window has max_length + 1 tokens, more than the model can read | "
+        "в окне max_length + 1 токенов, больше, чем читает модель",
+        "ids[begin:begin + max_length]", {"windows": wider(1)}),
+    window_too_short=("",
+        "a window has max_length - 1 tokens: one token of context less than fits | "
+        "в окне max_length - 1 токенов: контекст на токен короче возможного",
+        "ids[begin:begin + max_length]", {"windows": wider(-1)}),
+    whole_text_at_once=("",
+        "the whole text is scored at once, however long it is | "
+        "весь текст оценён разом, какой бы длины он ни был",
+        "windows of at most max_length tokens | окна не длиннее max_length токенов",
+        {"windows": lambda length, max_length, stride: [(0, length)]}),
+    text_truncated=("jquesnelle/yarn#13",
+        "only the first max_length tokens are scored, the rest is cut off | "
+        "оценены только первые max_length токенов, остальное отрезано",
+        "go on to the end by stride | продолжайте до конца с шагом stride",
+        {"windows": lambda length, max_length, stride: [(0, min(max_length, length))]}),
+    half_of_each_window=("ggml-org/llama.cpp#2714",
+        "separate windows, of which only the second half is counted: half of the text is skipped | "
+        "окна отдельные, и учтена лишь вторая половина каждого: половина текста пропущена",
+        "count every token after the last end | считайте все новые токены",
+        {"windows": stepping(lambda length, stride: length),
+         "fresh": lambda nats, begin, done, stride: nats[len(nats) // 2:]}),
+    stride_tokens_each=("",
+        "every window counts its last stride tokens: the start of the text is lost, the end "
+        "counted twice | "
+        "каждое окно считает последние stride токенов: начало текста потеряно, конец учтён дважды",
+        "count the tokens after the last end | считайте только новые токены",
+        {"fresh": lambda nats, begin, done, stride: nats[-stride:]}),
 )
-
-STRIDED_NLL_MISTAKES = (
-    *STRIDED_END_MISTAKES,
-    Mistake(
-        "window_means_unweighted",
-        "huggingface/transformers#34138",
-        partial(
-            mistaken_strided_nll,
-            reduce=lambda parts, length: torch.stack([p.mean() for p in parts if len(p)]).mean(),
-        ),
-        {
-            "en": "each window is averaged first and then the windows, although they count "
-            "different numbers of tokens",
-            "ru": "сначала усреднены окна, потом их средние, хотя новых токенов в окнах не поровну",
-        },
-        {
-            "en": "one sum of nats / one count of tokens",
-            "ru": "одна сумма нат / одно число токенов",
-        },
-    ),
-    Mistake(
-        "first_window_overweighted",
-        "huggingface/transformers#34138",
-        partial(mistaken_strided_nll, reduce=means_weighing(1, 0)),
-        {
-            "en": "the mean of the first window is multiplied by its length, although it predicts "
-            "one token less",
-            "ru": "среднее первого окна умножено на его длину, хотя предсказано на токен меньше",
-        },
-        {"en": "weight each mean by len(nats)", "ru": "вес каждого среднего — len(nats)"},
-    ),
-    Mistake(
-        "later_windows_underweighted",
-        "huggingface/transformers#34138",
-        partial(mistaken_strided_nll, reduce=means_weighing(0, -1)),
-        {
-            "en": "the means of the later windows are weighted by one token too few",
-            "ru": "средние следующих окон взяты с весом на один токен меньше",
-        },
-        {"en": "weight each mean by len(nats)", "ru": "вес каждого среднего — len(nats)"},
-    ),
-    Mistake(
-        "overlap_counted_again",
-        "huggingface/transformers#4415",
-        partial(mistaken_strided_nll, fresh=lambda nats, begin, done, stride: nats),
-        {
-            "en": "every window counts all its tokens: those in the overlap are counted several "
-            "times",
-            "ru": "каждое окно считает все свои токены: перекрытие сосчитано несколько раз",
-        },
-        {"en": "count only the tokens after the last end", "ru": "считайте только новые токены"},
-    ),
-    Mistake(
-        "boundary_token_lost",
-        "huggingface/transformers#30975",
-        partial(
-            mistaken_strided_nll,
-            fresh=lambda nats, begin, done, stride: nats[done - begin - (begin == 0) :],
-        ),
-        {
-            "en": "the first new token of every later window is counted by nobody",
-            "ru": "первый новый токен каждого следующего окна не учтён никем",
-        },
-        {"en": "nats[end_before - begin - 1:]", "ru": "nats[end_before - begin - 1:]"},
-    ),
-    Mistake(
-        "boundary_token_costs_nothing",
-        "huggingface/transformers#30975",
-        partial(
-            mistaken_strided_nll,
-            fresh=lambda nats, begin, done, stride: nats[done - begin - (begin == 0) :],
-            reduce=sum_over_all,
-        ),
-        {
-            "en": "the first new token of every later window costs nothing, but is counted",
-            "ru": "первый новый токен каждого следующего окна учтён как бесплатный",
-        },
-        {"en": "nats[end_before - begin - 1:]", "ru": "nats[end_before - begin - 1:]"},
-    ),
-    Mistake(
-        "boundary_token_twice",
-        "a mutation of right code",
-        partial(
-            mistaken_strided_nll,
-            fresh=lambda nats, begin, done, stride: nats[max(done - begin - 2, 0) :],
-        ),
-        {
-            "en": "the last token of every window is counted again in the next",
-            "ru": "последний токен каждого окна учтён ещё раз в следующем",
-        },
-        {"en": "nats[end_before - begin - 1:]", "ru": "nats[end_before - begin - 1:]"},
-    ),
-    Mistake(
-        "divided_by_all_tokens",
-        "kimiyoung/transformer-xl#131",
-        partial(mistaken_strided_nll, reduce=lambda parts, length: torch.cat(parts).sum() / length),
-        {
-            "en": "the sum is divided by T, but the first token is predicted by nothing",
-            "ru": "сумма разделена на T, хотя первый токен не предсказан ничем",
-        },
-        {
-            "en": "divide by T - 1, the number of predictions",
-            "ru": "делите на T - 1, число предсказаний",
-        },
-    ),
-    Mistake(
-        "sum_of_nats",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, reduce=lambda parts, length: torch.cat(parts).sum()),
-        {"en": "the nats are summed, not averaged", "ru": "наты сложены, а не усреднены"},
-        {"en": "divide by T - 1", "ru": "делите на T - 1"},
-    ),
-    Mistake(
-        "disjoint_windows",
-        "EleutherAI/lm-evaluation-harness#339",
-        partial(
-            mistaken_strided_nll,
-            windows=partial(strided_windows_stepping, step=lambda length, stride: length - 1),
-        ),
-        {
-            "en": "stride is ignored: the windows share one token, and the next ones have hardly "
-            "any context",
-            "ru": "stride не учтён: у окон один общий токен, и следующие почти без контекста",
-        },
-        {"en": "range(0, len(ids), stride)", "ru": "range(0, len(ids), stride)"},
-    ),
-    Mistake(
-        "text_cut_into_blocks",
-        "huggingface/transformers#4415",
-        partial(
-            mistaken_strided_nll,
-            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
-            fresh=lambda nats, begin, done, stride: nats,
-        ),
-        {
-            "en": "the text is cut into separate blocks, and the first token of each is never "
-            "predicted",
-            "ru": "текст разрезан на отдельные блоки, и первый токен каждого не предсказан",
-        },
-        {"en": "overlapping windows: step by stride", "ru": "окна с перекрытием: шаг stride"},
-    ),
-    Mistake(
-        "block_starts_cost_nothing",
-        "marin-community/marin#4962",
-        partial(
-            mistaken_strided_nll,
-            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
-            fresh=lambda nats, begin, done, stride: nats,
-            reduce=sum_over_all,
-        ),
-        {
-            "en": "the text is cut into separate blocks, whose first tokens cost nothing but count",
-            "ru": "текст разрезан на отдельные блоки, и их первые токены учтены как бесплатные",
-        },
-        {"en": "overlapping windows: step by stride", "ru": "окна с перекрытием: шаг stride"},
-    ),
-    Mistake(
-        "only_new_tokens_scored",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, windows=strided_short_of_context),
-        {
-            "en": "a window holds only its new tokens, without the context that fits",
-            "ru": "в окне только новые токены, без контекста, который ещё помещается",
-        },
-        {"en": "score(ids[begin:end]), count the end", "ru": "score(ids[begin:end]), берите конец"},
-    ),
-    Mistake(
-        "stride_is_overlap",
-        "chiphuyen/stanford-tensorflow-tutorials#3",
-        partial(
-            mistaken_strided_nll,
-            windows=partial(strided_windows_stepping, step=lambda length, stride: length - stride),
-        ),
-        {
-            "en": "stride is taken for the overlap: the windows move by max_length - stride",
-            "ru": "stride принят за перекрытие: окна сдвигаются на max_length - stride",
-        },
-        {"en": "range(0, len(ids), stride)", "ru": "range(0, len(ids), stride)"},
-    ),
-    Mistake(
-        "last_window_dropped",
-        "NVIDIA/DeepLearningExamples#177",
-        partial(mistaken_strided_nll, windows=strided_whole_windows),
-        {
-            "en": "a last window that is not full is dropped, and the end of the text with it",
-            "ru": "неполное последнее окно отброшено, а с ним и конец текста",
-        },
-        {
-            "en": "end = min(begin + max_length, len(ids))",
-            "ru": "end = min(begin + max_length, len(ids))",
-        },
-    ),
-    Mistake(
-        "trailing_windows_counted",
-        "a mutation of right code",
-        partial(
-            mistaken_strided_nll,
-            windows=strided_windows_to_the_very_end,
-            fresh=strided_trailing_again,
-        ),
-        {
-            "en": "windows after the one that reaches the end are counted again: nats[-0:] is all "
-            "of them",
-            "ru": "окна после достигшего конца учтены ещё раз: nats[-0:] — это все наты",
-        },
-        {"en": "stop when end == len(ids)", "ru": "остановитесь при end == len(ids)"},
-    ),
-    Mistake(
-        "window_too_long",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, windows=partial(strided_windows_of, width=1)),
-        {
-            "en": "a window has max_length + 1 tokens, more than the model can read",
-            "ru": "в окне max_length + 1 токенов, больше, чем читает модель",
-        },
-        {"en": "ids[begin:begin + max_length]", "ru": "ids[begin:begin + max_length]"},
-    ),
-    Mistake(
-        "window_too_short",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, windows=partial(strided_windows_of, width=-1)),
-        {
-            "en": "a window has max_length - 1 tokens: one token of context less than fits",
-            "ru": "в окне max_length - 1 токенов: контекст на токен короче возможного",
-        },
-        {"en": "ids[begin:begin + max_length]", "ru": "ids[begin:begin + max_length]"},
-    ),
-    Mistake(
-        "whole_text_at_once",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, windows=lambda length, max_length, stride: [(0, length)]),
-        {
-            "en": "the whole text is scored at once, however long it is",
-            "ru": "весь текст оценён разом, какой бы длины он ни был",
-        },
-        {"en": "windows of at most max_length tokens", "ru": "окна не длиннее max_length токенов"},
-    ),
-    Mistake(
-        "text_truncated",
-        "jquesnelle/yarn#13",
-        partial(
-            mistaken_strided_nll,
-            windows=lambda length, max_length, stride: [(0, min(max_length, length))],
-        ),
-        {
-            "en": "only the first max_length tokens are scored, the rest is cut off",
-            "ru": "оценены только первые max_length токенов, остальное отрезано",
-        },
-        {"en": "go on to the end by stride", "ru": "продолжайте до конца с шагом stride"},
-    ),
-    Mistake(
-        "half_of_each_window",
-        "ggml-org/llama.cpp#2714",
-        partial(
-            mistaken_strided_nll,
-            windows=partial(strided_windows_stepping, step=lambda length, stride: length),
-            fresh=lambda nats, begin, done, stride: nats[len(nats) // 2 :],
-        ),
-        {
-            "en": "separate windows, of which only the second half is counted: half of the text is "
-            "skipped",
-            "ru": "окна отдельные, и учтена лишь вторая половина каждого: половина текста "
-            "пропущена",
-        },
-        {"en": "count every token after the last end", "ru": "считайте все новые токены"},
-    ),
-    Mistake(
-        "stride_tokens_each",
-        "a mutation of right code",
-        partial(mistaken_strided_nll, fresh=lambda nats, begin, done, stride: nats[-stride:]),
-        {
-            "en": "every window counts its last stride tokens: the start of the text is lost, the "
-            "end counted twice",
-            "ru": "каждое окно считает последние stride токенов: начало текста потеряно, конец "
-            "учтён дважды",
-        },
-        {"en": "count the tokens after the last end", "ru": "считайте только новые токены"},
-    ),
-)
+# fmt: on

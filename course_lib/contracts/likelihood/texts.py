@@ -38,8 +38,8 @@ def nats_by_library(call: Call) -> Tensor:
 
 def counted(call: Call) -> Tensor:
     """Which tokens count: the real ones that have a token before them."""
-    valid = torch.ones_like(call.token_ids).bool() if call.valid is None else call.valid
-    return valid[..., 1:]
+    everything = torch.ones_like(call.token_ids).bool()
+    return call.args.get("valid", everything)[..., 1:]
 
 
 def following(follow: Callable[[Tensor], Tensor]) -> tuple[Callable[[Call], Tensor | None], ...]:
