@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -108,8 +109,19 @@ def holed(call: Call) -> Call:
     return replace(call, legal=partial(_alike, holes=True, policy=policy))
 
 
+def _fewer_keys(call: Call) -> Iterator[Call]:
+    """Keys go first: of a single query one cannot see which sums are 1 instead of its own."""
+    count, mask = call.k.shape[-2], call.allowed
+    for left in reversed(range(count)) if 1 < count <= 8 else ():
+        kept = [place for place in range(count) if place != left]
+        less = mask[..., kept] if mask is not None and mask.shape[-1] == count else mask
+        yield call.but(k=call.k[..., kept, :], v=call.v[..., kept, :], allowed=less)
+
+
 ask = Calls(
-    "q [...,Q,K], k [...,T,K], v [...,T,V], allowed [...,Q,T]?, *, empty_row?", legal=_alike
+    "q [...,Q,K], k [...,T,K], v [...,T,V], allowed [...,Q,T]?, *, empty_row?",
+    legal=_alike,
+    shorter=_fewer_keys,
 )
 
 
