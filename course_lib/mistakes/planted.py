@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from course_lib.contracts.attention._attention_steps import MistakenResult
 from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
+from course_lib.contracts.attention.steps import MistakenResult
 from course_lib.report import ClauseResult, ContractReport, ContractViolation
 from course_lib.text import localized
 

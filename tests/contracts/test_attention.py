@@ -3,6 +3,7 @@
 import math
 import random
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,16 +13,18 @@ import torch
 from course_lib import text
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.contracts import ContractViolation, check_attention_contract
-from course_lib.contracts.attention._attention_case import (
-    AttentionCase,
+from course_lib.contracts.attention.attention import attention_contract
+from course_lib.contracts.attention.calls import (
+    ask,
     attention_by_library,
     attention_by_loops,
     attention_gradients,
-    attention_inputs,
     broadcast_axes,
+    drawn,
     some_allowed,
 )
 from course_lib.contracts.engine.diagnosis import _DIAGNOSIS_TEXTS
+from course_lib.contracts.engine.subject import wanted
 
 from .right_attentions import (
     FORWARD_ONLY,
@@ -460,32 +463,34 @@ def test_unknown_fields_are_an_error_at_the_door(fields):
 def test_the_loops_know_the_answer_worked_out_by_hand():
     """q = k = 0 shares the weight evenly among what may be read."""
     zeros, v = torch.zeros(3, 1).double(), torch.tensor([[1.0], [2.0], [3.0]]).double()
-    case = AttentionCase(zeros, zeros, v, torch.ones(3, 3).tril().bool())
-    assert attention_by_loops(case).output.flatten().tolist() == [1.0, 1.5, 2.0]
+    call = ask(zeros, zeros, v, torch.ones(3, 3).tril().bool())
+    assert attention_by_loops(call)["output"].flatten().tolist() == [1.0, 1.5, 2.0]
 
 
 def test_the_two_references_agree_to_rounding():
-    case = AttentionCase(*attention_inputs(1, 3, 5, 4, 2, 2, 3), some_allowed(2, 2, 1, 3, 5))
-    truth = attention_by_loops(case)
-    other = attention_by_library(case, truth.empty_rows)
-    assert (truth.output - other).abs().max() < 1e-14
+    call = drawn(1, 3, 5, 4, 2, 2, 3, allowed=some_allowed(2, 2, 1, 3, 5))
+    one, other = attention_by_loops(call), attention_by_library(call)
+    for name, field in one.items():
+        torch.testing.assert_close(field, other[name], rtol=0, atol=1e-14)  # -inf is -inf too
 
 
-def test_references_that_disagree_stop_the_contract(monkeypatch):
-    from course_lib.contracts.attention import _attention_case
-
-    nan = torch.tensor(math.nan)
-    monkeypatch.setattr(_attention_case, "attention_by_library", lambda case, rows: nan)
-    with pytest.raises(RuntimeError, match="two references for attention disagree by nan"):
-        check_attention_contract(by_einsum)
+def test_references_that_disagree_stop_the_contract():
+    """Here the library's has NaN in its place; the contract asks both by the same `wanted`."""
+    terms = attention_contract(("output",)).terms
+    by_loops, by_library = terms.references
+    nan = math.nan * by_library(drawn(1, 3, 5, 4, 2))["output"]
+    spoiled = replace(terms, references=(by_loops, lambda call: by_library(call) | {"output": nan}))
+    with pytest.raises(RuntimeError, match="the references for attention disagree"):
+        wanted(spoiled, drawn(1, 3, 5, 4, 2))
 
 
 def test_the_gradient_formula_equals_autograd():
-    case = AttentionCase(*attention_inputs(3, 3, 4, 5, 2, 2), some_allowed(4, 3, 4))
-    leaves = [tensor.clone().requires_grad_() for tensor in (case.q, case.k, case.v)]
+    call = drawn(3, 3, 4, 5, 2, 2, allowed=some_allowed(4, 3, 4))
+    leaves = [call.args[name].clone().requires_grad_() for name in "qkv"]
     weight = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    (by_einsum(*leaves, case.allowed).output * weight).sum().backward()
-    for leaf, formula in zip(leaves, attention_gradients(case, weight), strict=True):
+    (by_einsum(*leaves, call.allowed).output * weight).sum().backward()
+    slopes = attention_gradients(call, attention_by_loops(call)["weights"], weight)
+    for leaf, formula in zip(leaves, slopes.values(), strict=True):
         assert (leaf.grad - formula).abs().max() < 1e-14
 
 

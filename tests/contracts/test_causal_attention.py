@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from course_lib.contracts import ContractViolation, check_causal_attention_contract
-from course_lib.contracts.attention._causal_attention_case import (
+from course_lib.contracts.attention.causal_attention import (
     causal_attention_by_library,
     causal_attention_by_loops,
-    causal_attention_case,
+    drawn,
 )
 
 from .trial import verdict
@@ -63,7 +63,7 @@ def test_something_that_is_no_function_is_an_error_at_the_door():
 
 def test_the_two_references_agree():
     for sizes in ((6, 3), (1, 1), (9, 5)):
-        text = causal_attention_case(*sizes).arguments()
+        text = drawn(*sizes).arguments()
         one, other = causal_attention_by_loops(**text), causal_attention_by_library(**text)
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 

@@ -1,12 +1,14 @@
 """Attentions that are wrong in one way each, as people reported them."""
 
-from course_lib.contracts.attention._attention_empty_rows import ATTENTION_EMPTY_ROW_MISTAKES
-from course_lib.contracts.attention._attention_gradients import ATTENTION_GRADIENT_MISTAKES
-from course_lib.contracts.attention._attention_masks import ATTENTION_MASK_MISTAKES
-from course_lib.contracts.attention._attention_numerics import ATTENTION_NUMERIC_MISTAKES
-from course_lib.contracts.attention._attention_refusals import ATTENTION_REFUSAL_MISTAKES
-from course_lib.contracts.attention._attention_scale_softmax import ATTENTION_SCALE_MISTAKES
-from course_lib.contracts.attention._attention_state import ATTENTION_STATE_MISTAKES
+from course_lib.contracts.attention.gradient_mistakes import ATTENTION_GRADIENT_MISTAKES
+from course_lib.contracts.attention.mask_mistakes import ATTENTION_MASK_MISTAKES
+from course_lib.contracts.attention.number_mistakes import ATTENTION_NUMERIC_MISTAKES
+from course_lib.contracts.attention.refusal_mistakes import (
+    ATTENTION_EMPTY_ROW_MISTAKES,
+    ATTENTION_REFUSAL_MISTAKES,
+)
+from course_lib.contracts.attention.scale_softmax_mistakes import ATTENTION_SCALE_MISTAKES
+from course_lib.contracts.attention.state_mistakes import ATTENTION_STATE_MISTAKES
 
 ATTENTION_MISTAKES = (
     ATTENTION_SCALE_MISTAKES

@@ -1,84 +1,251 @@
 """The contract of causal attention in plain lists: the right past, and nothing but the past."""
 
+import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
-from course_lib.contracts.attention._causal_attention_case import (
-    CausalAttentionCase,
-    causal_attention_by_library,
-    causal_attention_by_loops,
-    causal_attention_case,
-    explain_causal_attention,
+from course_lib.contracts.attention.causal_attention_mistakes import CAUSAL_ATTENTION_MISTAKES
+from course_lib.contracts.engine.call import Given
+from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.look import probed
+from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.report import ContractReport, Mismatch
+
+_NOT_ROWS = (
+    "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "
+    "{wanted}"
 )
-from course_lib.contracts.engine.candidate import (
-    Breach,
-    ContractSubject,
-    call_candidate,
-    finite_wanted,
-    hold_clause,
-    is_stub,
-    quiet_globals,
+_LENGTHS = (
+    "the rows hold {came} numbers, the text asks for {wanted} | в строках чисел: {came}, а текст "
+    "требует {wanted}"
 )
-from course_lib.report import ClauseResult, ContractReport, Mismatch
-from course_lib.text import localized
+_SHAPE = (
+    "the result has shape {came}, the text asks for {wanted} | у результата форма {came}, а текст "
+    "требует {wanted}"
+)
+_LEAK = (
+    "only later positions were changed, and this output moved | "
+    "изменены только более поздние позиции, а этот выход сдвинулся"
+)
+_EDITED = (
+    "{name} was changed by the call: work on a copy | вызов изменил {name}: работайте с копией"
+)
+_ERROR = 1e-9  # what doubles may lose in a sum, whichever way it is taken
 
-_CAUSAL_ATTENTION_MEANINGS = {
-    "result_form": {
-        "en": "one list of d_head finite numbers per position",
-        "ru": "по списку из d_head конечных чисел на каждую позицию",
-    },
-    "first_position": {
-        "en": "the first position reads only itself: its own value",
-        "ru": "первая позиция читает только себя: на выходе её же значение",
-    },
-    "values": {
-        "en": "the mixture of values, by loops and by the library",
-        "ru": "смесь значений — по циклам и по библиотеке",
-    },
-    "future_unread": {
-        "en": "whatever comes later, an output stays as it was",
-        "ru": "что бы ни шло дальше, выход остаётся прежним",
-    },
-    "large_scores": {
-        "en": "scores in the thousands neither overflow nor go astray",
-        "ru": "при оценках в тысячи ничего не переполняется",
-    },
-    "repeatable": {
-        "en": "the same text, the same result, whatever came between",
-        "ru": "тот же текст — тот же результат, что бы ни было между",
-    },
-    "arguments_unchanged": {
-        "en": "queries, keys and values are left as they were",
-        "ru": "queries, keys и values остаются прежними",
-    },
-}
+# ---------------------------------------------------------------- texts and what is right
 
-_CAUSAL_ATTENTION_FACTS = {
-    "not_rows": {
-        "en": "the result is a {came}, the text asks for {wanted}",
-        "ru": "результат — {came}, а текст требует {wanted}",
-    },
-    "lengths": {
-        "en": "the rows hold {came} numbers, the text asks for {wanted}",
-        "ru": "в строках чисел: {came}, а текст требует {wanted}",
-    },
-    "shape": {
-        "en": "the result has shape {came}, the text asks for {wanted}",
-        "ru": "у результата форма {came}, а текст требует {wanted}",
-    },
-    "leak": {
-        "en": "only later positions were changed, and this output moved",
-        "ru": "изменены только более поздние позиции, а этот выход сдвинулся",
-    },
-    "edited": {
-        "en": "{name} was changed by the call: work on a copy",
-        "ru": "вызов изменил {name}: работайте с копией",
-    },
-}
-_CAUSAL_ATTENTION_ERROR = 1e-9
+Rows = list[list[float]]
+_TABLES = ("queries", "keys", "values")
+
+
+@dataclass(frozen=True)
+class CausalText:
+    """One text: the queries, keys and values of its positions, as rows that nobody can change.
+
+    The engine's own call copies a list, but not the lists in it.
+    """
+
+    queries: tuple[tuple[float, ...], ...]
+    keys: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float, ...], ...]
+
+    def arguments(self) -> dict[str, Any]:
+        """Name the arguments, for a message and for calling again; fresh lists each time."""
+        tables = {name: [list(row) for row in getattr(self, name)] for name in _TABLES}
+        return {**tables, "d_head": len(self.queries[0])}
+
+    def fresh(self) -> Given:
+        """The arguments for one call."""
+        return Given(self.arguments(), frozenset())
+
+    def smaller(self) -> Iterator["CausalText"]:
+        """Leave a position out, then a column; then make the numbers short."""
+        tables = [getattr(self, name) for name in _TABLES]
+        for gone in range(len(self.queries) - 1, -1, -1) if len(self.queries) > 1 else ():
+            yield CausalText(*(table[:gone] + table[gone + 1 :] for table in tables))
+        if len(self.queries[0]) > 1:
+            yield CausalText(*(tuple(row[:-1] for row in table) for table in tables))
+        short = [tuple(tuple(float(round(x)) for x in row) for row in table) for table in tables]
+        if short != tables:
+            yield CausalText(*short)
+
+
+def drawn(positions: int, d_head: int, scale: float = 1.0) -> CausalText:
+    """A text of random numbers; the scores grow with the square of `scale`."""
+    rng = np.random.default_rng(1000 * positions + d_head)
+    numbers = rng.normal(size=(3, positions, d_head)).round(2)
+    numbers[:2] *= scale
+    return CausalText(*(tuple(map(tuple, table)) for table in numbers.tolist()))
+
+
+def causal_attention_by_loops(queries: Rows, keys: Rows, values: Rows, d_head: int) -> Rows:
+    """The definition, number by number; log-sum-exp instead of a quotient."""
+    output = []
+    for i in range(len(queries)):
+        scores = [
+            math.fsum(queries[i][c] * keys[j][c] for c in range(d_head)) / d_head**0.5
+            for j in range(i + 1)
+        ]
+        top = max(scores)
+        log_total = top + math.log(math.fsum(math.exp(score - top) for score in scores))
+        weights = [math.exp(score - log_total) for score in scores]
+        output.append(
+            [math.fsum(weights[j] * values[j][c] for j in range(i + 1)) for c in range(d_head)]
+        )
+    return output
+
+
+def causal_attention_by_library(queries: Rows, keys: Rows, values: Rows, d_head: int) -> Rows:
+    """The same by torch's own attention, in float64."""
+    q, k, v = (torch.tensor(table, dtype=torch.float64) for table in (queries, keys, values))
+    return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0].tolist()
+
+
+# ---------------------------------------------------------------- judges
+
+
+def _rows(subject: Subject, arguments: dict[str, Any]) -> np.ndarray:
+    """Call the candidate; breach unless finite numbers of the right shape come back."""
+    rows = call_candidate(subject.candidate, *arguments.values())
+    wanted = [len(arguments["queries"]), arguments["d_head"]]
+    try:
+        table = [[float(number) for number in row] for row in rows]
+    except (TypeError, ValueError):
+        raise _malformed("not_rows", _NOT_ROWS, _spelled(rows), "list[list[float]]") from None
+    lengths = [len(row) for row in table]
+    if len(set(lengths)) > 1:
+        raise _malformed("lengths", _LENGTHS, lengths, [wanted[1]] * wanted[0])
+    table = np.array(table)
+    if list(table.shape) != wanted:
+        raise _malformed("shape", _SHAPE, list(table.shape), wanted)
+    if not np.isfinite(table).all():
+        place = tuple(int(axis) for axis in np.argwhere(~np.isfinite(table))[0])
+        wrong = Mismatch("output", place, float(table[place]), finite_wanted())
+        raise Breach("not finite", str(table[place]), finite_wanted(), mismatches=(wrong,))
+    return table
+
+
+def _spelled(value: Any) -> str:
+    """Spell out what lists hold, as list[list[float | NoneType]]."""
+    if not isinstance(value, list | tuple):
+        return type(value).__name__
+    inside = " | ".join(sorted({_spelled(item) for item in value}))
+    return f"{type(value).__name__}[{inside}]"
+
+
+def _malformed(kind: str, fact: str, came: Any, wanted: Any) -> Breach:
+    return malformed(kind, fact, str(wanted), came=came, wanted=wanted)
+
+
+def _compare(got: np.ndarray, want: np.ndarray, allowed: float, kind: str, fact: str = "") -> float:
+    error = np.abs(got - want)
+    worst = float(error.max())
+    if worst <= allowed * max(1.0, float(np.abs(want).max())):
+        return min(worst, allowed)
+    places = [tuple(map(int, place)) for place in np.argwhere(error > allowed)[:3]]
+    mismatches = tuple(Mismatch("output", p, float(got[p]), float(want[p])) for p in places)
+    raise Breach(kind, worst, mismatches=mismatches, facts=fact and say(fact))
+
+
+def _formed(subject: Subject, text: CausalText, allowed: float) -> float:
+    _rows(subject, text.arguments())
+    return 0.0
+
+
+def _right(subject: Subject, text: CausalText, allowed: float) -> float:
+    """Both references must agree with each other, and the candidate with them."""
+    want = np.array(causal_attention_by_loops(**text.arguments()))
+    other = np.array(causal_attention_by_library(**text.arguments()))
+    if not np.allclose(want, other, rtol=1e-10, atol=1e-10):
+        raise RuntimeError(f"the two references for causal attention disagree on {text}")
+    return _compare(_rows(subject, text.arguments()), want, allowed, "wrong")
+
+
+def _future_unread(subject: Subject, text: CausalText, allowed: float) -> float:
+    """Change the last position beyond recognition: every other output stays."""
+    changed = text.arguments()
+    if len(text.queries) < 2:
+        return 0.0
+    before = _rows(subject, text.arguments())[:-1]
+    for name, number in zip(_TABLES, (3.0, -5.0, 900.0), strict=True):
+        changed[name][-1] = [number] * changed["d_head"]
+    return _compare(_rows(subject, changed)[:-1], before, allowed, "leak", _LEAK)
+
+
+def _again(subject: Subject, text: CausalText, allowed: float) -> float:
+    first = _rows(subject, text.arguments())
+    _rows(subject, drawn(4, 2).arguments())
+    return _compare(_rows(subject, text.arguments()), first, allowed, "remembered")
+
+
+def _unedited(subject: Subject, text: CausalText, allowed: float) -> float:
+    given = text.arguments()
+    _rows(subject, given)
+    for name, table in text.arguments().items():
+        if given[name] != table:
+            raise Breach("edited", name, "", facts=say(_EDITED, name=name))
+    return 0.0
+
+
+# ---------------------------------------------------------------- the contract
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    sizes = [(positions, d_head) for positions in (1, 2, 3, 5, 8) for d_head in (1, 2, 3, 5)]
+    texts = [drawn(*each) for each in sizes]
+    firsts = [drawn(1, d_head) for d_head in (1, 2, 3, 7)]
+    longer = [drawn(*each) for each in ((40, 3), (3, 17), (70, 2))]
+    loud = [drawn(*each, scale=s) for each in sizes[1:] for s in (30.0, 200.0)]
+    # fmt: off
+    return [
+        Clause("result_form", "one list of d_head finite numbers per position | "
+               "по списку из d_head конечных чисел на каждую позицию", _formed, texts[:8]),
+        Clause("first_position", "the first position reads only itself: its own value | "
+               "первая позиция читает только себя: на выходе её же значение",
+               _right, firsts, _ERROR),
+        Clause("values", "the mixture of values, by loops and by the library | "
+               "смесь значений — по циклам и по библиотеке", _right, [*texts, *longer], _ERROR),
+        Clause("future_unread", "whatever comes later, an output stays as it was | "
+               "что бы ни шло дальше, выход остаётся прежним", _future_unread, texts[4:], _ERROR),
+        Clause("large_scores", "scores in the thousands neither overflow nor go astray | "
+               "при оценках в тысячи ничего не переполняется", _right, loud, _ERROR),
+        Clause("repeatable", "the same text, the same result, whatever came between | "
+               "тот же текст — тот же результат, что бы ни было между",
+               _again, texts[4:12], _ERROR),
+        Clause("arguments_unchanged", "queries, keys and values are left as they were | "
+               "queries, keys и values остаются прежними", _unedited, texts[2:9]),
+    ]
+    # fmt: on
+
+
+def _probes(subject: Subject) -> list[Probe]:
+    """Fresh texts on which mistakes show."""
+
+    def table(text: CausalText, attention: Any) -> torch.Tensor:
+        rows = text.fresh().to(attention)
+        return torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)
+
+    texts = [drawn(*sizes) for sizes in ((4, 3), (6, 5), (1, 2), (5, 2))]
+    loud = drawn(3, 3, scale=60.0)
+    return [*probed(*texts, look=table), *probed(loud, look=table, core=False)]
+
+
+CAUSAL_ATTENTION = Contract(
+    "causal_attention",
+    Terms("causal_attention"),
+    _clauses,
+    by_catalogue(CAUSAL_ATTENTION_MISTAKES, _probes, causal_attention_by_loops),
+    {"output_max_error": ("values", "large_scores"), "leak": "future_unread"},
+)
 
 
 def check_causal_attention_contract(causal_attention: Callable[..., Any]) -> ContractReport:
@@ -88,126 +255,4 @@ def check_causal_attention_contract(causal_attention: Callable[..., Any]) -> Con
 
     Raises:  ContractViolation when a clause is broken: with a small text and what was measured
     """
-    if not callable(causal_attention):
-        name = type(causal_attention).__name__
-        raise TypeError(f"causal_attention must be a function, got {name}")
-    subject = ContractSubject(
-        "check_causal_attention_contract",
-        causal_attention,
-        _CAUSAL_ATTENTION_MEANINGS,
-        explain_causal_attention,
-    )
-    with quiet_globals():
-        if is_stub(causal_attention, [[1.0]], [[1.0]], [[1.0]], 1):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_causal_attention_clauses(subject))
-    measured = {clause.name: clause.measured for clause in clauses}
-    figures = {
-        "output_max_error": max(measured["values"], measured["large_scores"]),
-        "leak": measured["future_unread"],
-    }
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _causal_attention_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    hold, allowed = partial(hold_clause, subject), _CAUSAL_ATTENTION_ERROR
-    sizes = [(positions, d_head) for positions in (1, 2, 3, 5, 8) for d_head in (1, 2, 3, 5)]
-    texts = [causal_attention_case(*each) for each in sizes]
-    firsts = [causal_attention_case(1, d_head) for d_head in (1, 2, 3, 7)]
-    longer = [causal_attention_case(*each) for each in ((40, 3), (3, 17), (70, 2))]
-    loud = [causal_attention_case(*each, scale=s) for each in sizes[1:] for s in (30.0, 200.0)]
-    yield hold("result_form", None, _judge_causal_form, texts[:8])
-    yield hold("first_position", allowed, _judge_causal_values, firsts)
-    yield hold("values", allowed, _judge_causal_values, [*texts, *longer])
-    yield hold("future_unread", allowed, _judge_causal_future, texts[4:])
-    yield hold("large_scores", allowed, _judge_causal_values, loud)
-    yield hold("repeatable", allowed, _judge_causal_again, texts[4:12])
-    yield hold("arguments_unchanged", None, _judge_causal_edits, texts[2:9])
-
-
-def _causal_rows(subject: ContractSubject, arguments: dict[str, Any]) -> np.ndarray:
-    """Call the candidate; breach unless finite numbers of the right shape come back."""
-    rows = call_candidate(subject.candidate, *arguments.values())
-    wanted = (len(arguments["queries"]), arguments["d_head"])
-    try:
-        table = [[float(number) for number in row] for row in rows]
-    except (TypeError, ValueError):
-        raise _causal_malformed("not_rows", _spelled_type(rows), "list[list[float]]") from None
-    lengths = [len(row) for row in table]
-    if len(set(lengths)) > 1:
-        raise _causal_malformed("lengths", lengths, [wanted[1]] * wanted[0])
-    table = np.array(table)
-    if table.shape != wanted:
-        raise _causal_malformed("shape", list(table.shape), list(wanted))
-    if not np.isfinite(table).all():
-        place = tuple(int(axis) for axis in np.argwhere(~np.isfinite(table))[0])
-        wrong = Mismatch("output", place, float(table[place]), finite_wanted())
-        raise Breach("not finite", str(table[place]), finite_wanted(), mismatches=(wrong,))
-    return table
-
-
-def _spelled_type(value: Any) -> str:
-    """Spell out what lists hold, as list[list[float | NoneType]]."""
-    if not isinstance(value, list | tuple):
-        return type(value).__name__
-    inside = " | ".join(sorted({_spelled_type(item) for item in value}))
-    return f"{type(value).__name__}[{inside}]"
-
-
-def _causal_malformed(fact: str, came: Any, wanted: Any) -> Breach:
-    text = localized(_CAUSAL_ATTENTION_FACTS[fact], came=came, wanted=wanted)
-    return Breach(fact, str(came), str(wanted), facts=text, clause="result_form")
-
-
-def _causal_compare(got: np.ndarray, want: np.ndarray, kind: str, facts: str = "") -> float:
-    error = np.abs(got - want)
-    worst = float(error.max())
-    if worst <= _CAUSAL_ATTENTION_ERROR * max(1.0, float(np.abs(want).max())):
-        return min(worst, _CAUSAL_ATTENTION_ERROR)
-    places = [tuple(map(int, place)) for place in np.argwhere(error > _CAUSAL_ATTENTION_ERROR)[:3]]
-    mismatches = tuple(
-        Mismatch("output", place, float(got[place]), float(want[place])) for place in places
-    )
-    raise Breach(kind, worst, mismatches=mismatches, facts=facts)
-
-
-def _judge_causal_form(subject: ContractSubject, case: CausalAttentionCase) -> float:
-    _causal_rows(subject, case.arguments())
-    return 0.0
-
-
-def _judge_causal_values(subject: ContractSubject, case: CausalAttentionCase) -> float:
-    """Both references must agree with each other, and the candidate with them."""
-    want = np.array(causal_attention_by_loops(**case.arguments()))
-    other = np.array(causal_attention_by_library(**case.arguments()))
-    if not np.allclose(want, other, rtol=1e-10, atol=1e-10):
-        raise RuntimeError(f"the two references for causal attention disagree on {case}")
-    return _causal_compare(_causal_rows(subject, case.arguments()), want, "wrong")
-
-
-def _judge_causal_future(subject: ContractSubject, case: CausalAttentionCase) -> float:
-    """Change the last position beyond recognition: every other output stays."""
-    if len(case.queries) < 2:
-        return 0.0
-    before = _causal_rows(subject, case.arguments())[:-1]
-    changed = case.arguments()
-    for name, number in (("queries", 3.0), ("keys", -5.0), ("values", 900.0)):
-        changed[name][-1] = [number] * case.d_head
-    after = _causal_rows(subject, changed)[:-1]
-    return _causal_compare(after, before, "leak", localized(_CAUSAL_ATTENTION_FACTS["leak"]))
-
-
-def _judge_causal_again(subject: ContractSubject, case: CausalAttentionCase) -> float:
-    first = _causal_rows(subject, case.arguments())
-    _causal_rows(subject, causal_attention_case(4, 2).arguments())
-    return _causal_compare(_causal_rows(subject, case.arguments()), first, "remembered")
-
-
-def _judge_causal_edits(subject: ContractSubject, case: CausalAttentionCase) -> float:
-    given = case.arguments()
-    _causal_rows(subject, given)
-    for name, table in case.arguments().items():
-        if given[name] != table:
-            facts = localized(_CAUSAL_ATTENTION_FACTS["edited"], name=name)
-            raise Breach("edited", name, "", facts=facts)
-    return 0.0
+    return CAUSAL_ATTENTION.check(causal_attention)

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from course_lib.contracts.attention.calls import broadcast_axes
 
 
 @dataclass(frozen=True)
@@ -34,66 +36,6 @@ class MistakenCall:
     keep: Tensor
     empty: Tensor
     dtype: torch.dtype
-
-
-def mistaken_attention(
-    *,
-    check: Callable[..., None] | None = None,
-    fit: Callable[..., Tensor] | None = None,
-    police: Callable[..., None] | None = None,
-    widen: Callable[..., Tensor] | None = None,
-    product: Callable[..., Tensor] | None = None,
-    scale: Callable[..., float] | None = None,
-    mask: Callable[..., Tensor] | None = None,
-    hide: Callable[..., Tensor] | None = None,
-    soften: Callable[..., Tensor] | None = None,
-    weigh: Callable[..., Tensor] | None = None,
-    mix: Callable[..., Tensor] | None = None,
-    finish: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
-    """Attention that is right in every step that is not handed over.
-
-    check(q, k, v) refuses; fit(allowed, shape) -> keep; police(call) refuses empty rows;
-    widen(tensor); product(call) -> q·k; scale(call) -> factor; mask(call) -> keep;
-    hide(scores, keep, call) -> scores; soften(scores, call) -> weights;
-    weigh(weights, keep, call) -> weights; mix(weights, call) -> output; finish(result, call)
-    """
-
-    def attention(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        allowed: Tensor | None = None,
-        *,
-        empty_row: str | None = None,
-    ) -> Any:
-        (check or check_as_asked)(q, k, v)
-        shape = (*_batch_of(q, k, v), q.shape[-2], k.shape[-2])
-        keep = torch.ones(shape, dtype=torch.bool)
-        if allowed is not None:
-            keep = (fit or fit_as_asked)(allowed, shape)
-        wide_q, wide_k, wide_v = map(widen or widened, (q, k, v))
-        empty = ~keep.any(dim=-1)
-        call = MistakenCall(wide_q, wide_k, wide_v, allowed, empty_row, keep, empty, q.dtype)
-        (police or refuse_empty_rows)(call)
-        scores = (product or products)(call) * (scale or root_scale)(call)
-        scores = scores.expand(keep.shape)
-        used = keep
-        if allowed is not None:
-            used = keep if mask is None else mask(call)
-            scores = (hide or hidden_by_infinity)(scores, used, call)
-        weights = (soften or softmax_or_zero)(scores, call)
-        weights = weights if weigh is None else weigh(weights, used, call)
-        output = weights @ call.v if mix is None else mix(weights, call)
-        result = MistakenResult(output, weights, scores, call.empty)
-        return result if finish is None else finish(result, call)
-
-    return attention
-
-
-def but_for(result: MistakenResult, **fields: Tensor) -> MistakenResult:
-    """The same result with other fields."""
-    return replace(result, **fields)
 
 
 def check_as_asked(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -154,10 +96,58 @@ def without_empty(weights: Tensor, call: MistakenCall) -> Tensor:
     return weights.masked_fill(call.empty.unsqueeze(-1), 0.0)
 
 
-def _batch_of(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
-    """The batch axes of q, k and v broadcast together."""
-    shapes = [tensor.shape[:-2] for tensor in (q, k, v)]
-    if shapes[0] == shapes[1] == shapes[2]:
-        return tuple(shapes[0])
-    ones = [torch.empty(shape, device="meta") for shape in shapes]
-    return tuple((ones[0] + ones[1] + ones[2]).shape)
+def shares_of(parts: Tensor, call: MistakenCall) -> Tensor:
+    """Each part of its row's sum; an empty row has none, and stays as it is."""
+    return parts / parts.sum(dim=-1, keepdim=True).masked_fill(call.empty.unsqueeze(-1), 1.0)
+
+
+_RIGHT_STEPS = {
+    "check": check_as_asked,
+    "fit": fit_as_asked,
+    "police": refuse_empty_rows,
+    "widen": widened,
+    "product": products,
+    "scale": root_scale,
+    "mask": lambda call: call.keep,
+    "hide": hidden_by_infinity,
+    "soften": softmax_or_zero,
+    "weigh": lambda weights, keep, call: weights,
+    "mix": lambda weights, call: weights @ call.v,
+    "finish": lambda result, call: result,
+}
+
+
+def mistaken_attention(**steps: Callable[..., Any]) -> Callable[..., Any]:
+    """Attention that is right in every step that is not handed over.
+
+    check(q, k, v) refuses; fit(allowed, shape) -> keep; police(call) refuses empty rows;
+    widen(tensor); product(call) -> q·k; scale(call) -> factor; mask(call) -> keep;
+    hide(scores, keep, call) -> scores; soften(scores, call) -> weights;
+    weigh(weights, keep, call) -> weights; mix(weights, call) -> output; finish(result, call)
+    """
+    step = {**_RIGHT_STEPS, **steps}
+
+    def attention(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        allowed: Tensor | None = None,
+        *,
+        empty_row: str | None = None,
+    ) -> Any:
+        step["check"](q, k, v)
+        shape = (*broadcast_axes(*(t.shape[:-2] for t in (q, k, v))), q.shape[-2], k.shape[-2])
+        masked = allowed is not None
+        keep = step["fit"](allowed, shape) if masked else torch.ones(shape, dtype=torch.bool)
+        wide, empty = [step["widen"](tensor) for tensor in (q, k, v)], ~keep.any(dim=-1)
+        call = MistakenCall(*wide, allowed, empty_row, keep, empty, q.dtype)
+        step["police"](call)
+        scores = (step["product"](call) * step["scale"](call)).expand(keep.shape)
+        if masked:  # a wrong mask must not show where there is none
+            keep = step["mask"](call)
+            scores = step["hide"](scores, keep, call)
+        weights = step["weigh"](step["soften"](scores, call), keep, call)
+        output = step["mix"](weights, call)
+        return step["finish"](MistakenResult(output, weights, scores, empty), call)
+
+    return attention

@@ -1,0 +1,153 @@
+"""Attentions that are right until a number is large, narrow, hidden or infinite."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.attention.steps import (
+    MistakenCall,
+    hidden_by_infinity,
+    mistaken_attention,
+    plain_scores,
+    shares_of,
+    softmax_or_zero,
+    without_empty,
+)
+from course_lib.contracts.engine.mistake import mistakes
+
+_INFINITY_FIX = "masked_fill(~allowed, -math.inf)"
+_MAXIMUM_FIX = (
+    "subtract each row's largest visible score first, or use softmax | "
+    "вычтите наибольшую видимую оценку строки или возьмите softmax"
+)
+_WIDE_FIX = (
+    "q, k, v = q.float(), k.float(), v.float() for 16-bit inputs | "
+    "для 16-битных входов q, k, v = q.float(), k.float(), v.float()"
+)
+
+
+def _filled(number: float) -> dict[str, Callable[..., Tensor]]:
+    return {"hide": lambda scores, keep, call: scores.masked_fill(~keep, number)}
+
+
+def _unreported_fill(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
+    return softmax_or_zero(plain_scores(call).masked_fill(~keep, -1e30), call)
+
+
+def _bare_exp(scores: Tensor, call: MistakenCall) -> Tensor:
+    return shares_of(scores.exp(), call)
+
+
+def _one_maximum(scores: Tensor, call: MistakenCall) -> Tensor:
+    top = scores.amax(dim=(-2, -1), keepdim=True)
+    parts = (scores - top.masked_fill(top == -math.inf, 0.0)).exp()
+    return shares_of(parts, call)
+
+
+def _hidden_maximum(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
+    raw = plain_scores(call)
+    parts = (raw - raw.amax(dim=-1, keepdim=True)).exp() * keep
+    return without_empty(shares_of(parts, call), call)
+
+
+def _clamped(scores: Tensor, call: MistakenCall) -> Tensor:
+    return softmax_or_zero(scores.clamp(max=50000.0), call)
+
+
+def _softmax_narrow(scores: Tensor, call: MistakenCall) -> Tensor:
+    return softmax_or_zero(scores.to(call.dtype), call).to(scores.dtype)
+
+
+def _product_narrow(call: MistakenCall) -> Tensor:
+    narrow = call.dtype in (torch.float16, torch.bfloat16)
+    product = call.q.to(call.dtype) @ call.k.to(call.dtype).mT
+    return product.to(torch.float32) if narrow else product
+
+
+def _matmul_narrow(call: MistakenCall) -> Tensor:
+    if call.dtype != torch.float32:
+        return call.q @ call.k.mT
+    return call.q.bfloat16().float() @ call.k.bfloat16().float().mT
+
+
+def _where_after_exp(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
+    """The forward pass is right; in the backward pass zero meets infinity."""
+    raw = plain_scores(call)
+    top = hidden_by_infinity(raw.detach(), keep, call).amax(dim=-1, keepdim=True)
+    top = top.masked_fill(top == -math.inf, 0.0)
+    parts = torch.where(keep, (raw - top).exp(), 0.0)
+    return shares_of(parts, call)
+
+
+# fmt: off
+ATTENTION_NUMERIC_MISTAKES = mistakes(
+    mistaken_attention,
+    finite_fill_small=("ohdearquant/lattice#361",
+        "a hidden score is a modest finite number, about -1e4: visible scores sink lower | "
+        "закрытая оценка — небольшое конечное число, около -1e4: видимые бывают ниже",
+        _INFINITY_FIX, _filled(-1e4)),
+    finite_fill=("TransformerLensOrg/TransformerLens#319",
+        "a hidden score is a large finite number, as -1e9, instead of -inf | "
+        "закрытая оценка — большое конечное число, например -1e9, а не -inf",
+        _INFINITY_FIX, _filled(-1e9)),
+    finite_fill_unreported=("",
+        "the scores say -inf, but the softmax saw a finite number in their place | "
+        "в оценках стоит -inf, но softmax видел на их месте конечное число",
+        _INFINITY_FIX, {"weigh": _unreported_fill}),
+    least_number_fill=("pytorch/pytorch#103749",
+        "a hidden score is the least finite number (finfo.min) instead of -inf | "
+        "закрытая оценка — наименьшее конечное число (finfo.min), а не -inf",
+        _INFINITY_FIX, _filled(torch.finfo(torch.float64).min)),
+    plus_infinity_fill=("lucidrains/memory-compressed-attention#2",
+        "hidden scores become +inf, which takes all the weight or gives NaN | "
+        "закрытые оценки становятся +inf: это забирает весь вес или даёт NaN",
+        _INFINITY_FIX, _filled(math.inf)),
+    exp_without_maximum=("pyg-team/pytorch_geometric#53",
+        "exp is taken of the scores as they are, and overflows | "
+        "exp берётся от оценок как есть и переполняется",
+        _MAXIMUM_FIX, {"soften": _bare_exp}),
+    one_maximum_for_all=("",
+        "one maximum is subtracted from the whole matrix: low rows become 0/0 | "
+        "из всей матрицы вычитается один максимум: низкие строки дают 0/0",
+        _MAXIMUM_FIX, {"soften": _one_maximum}),
+    maximum_of_hidden_keys=("",
+        "the maximum that is subtracted counts hidden keys: the row may become 0/0 | "
+        "вычитаемый максимум учитывает закрытые ключи: строка может дать 0/0",
+        _MAXIMUM_FIX, {"weigh": _hidden_maximum}),
+    scores_clamped=("",
+        "the scores are clamped, so that large ones become equal | "
+        "оценки обрезаются сверху, и большие становятся равны",
+        _MAXIMUM_FIX, {"soften": _clamped}),
+    scores_in_16_bits=("karpathy/nanochat@16788ee",
+        "16-bit inputs are multiplied in 16 bits: q·k overflows or loses its digits | "
+        "16-битные входы перемножаются в 16 битах: q·k переполняется или теряет цифры",
+        _WIDE_FIX, {"product": _product_narrow}),
+    softmax_in_16_bits=("facebookresearch/metaseq#247",
+        "the scores are cut back to 16 bits before the softmax | "
+        "перед softmax оценки снова обрезаются до 16 бит",
+        "softmax in float32, then cast back | softmax в float32, потом обратно",
+        {"soften": _softmax_narrow}),
+    float32_inside=("",
+        "float64 inputs are computed, at least in part, in float32 | "
+        "входы float64 считаются, хотя бы отчасти, в float32",
+        "widen 16 bits only | расширяйте только 16-битные входы",
+        {"weigh": lambda weights, keep, call: weights.float().to(weights.dtype)}),
+    bfloat16_inside=("",
+        "float32 inputs are multiplied with fewer digits (bfloat16, TF32, autocast) | "
+        "входы float32 перемножаются грубее (bfloat16, TF32, autocast)",
+        "no reduced precision inside | без пониженной точности внутри",
+        {"product": _matmul_narrow}),
+    nan_spreads=("pytorch/pytorch#101967",
+        "a NaN in a hidden key or value reaches rows that cannot see it: 0 · NaN is NaN | "
+        "NaN в закрытом ключе или значении доходит до строк, которые его не видят",
+        "refuse inputs that are not finite | отвергайте входы с NaN и бесконечностями",
+        {"check": lambda q, k, v: None}),
+    where_after_exp=("pytorch/pytorch#68425",
+        "exp overflows behind a where: output right, gradient 0 · inf = NaN | "
+        "exp переполняется под where: выход верен, а градиент — 0 · inf = NaN",
+        "mask the scores before exp, not after | маска — до exp, а не после",
+        {"weigh": _where_after_exp}),
+)
+# fmt: on
