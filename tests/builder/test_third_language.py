@@ -167,7 +167,13 @@ def test_a_notebook_of_a_language_without_texts_runs_to_its_end(course):
         path.unlink()
     course.source(
         code("mask", "from course_lib.contracts.causal_mask import check_causal_mask_contract"),
-        code("tales", "from course_lib.tales import tale_words", ' role="library"'),
+        code(
+            "tales",
+            "from course_lib.report import ContractViolation\n"
+            "from course_lib.tales import tale_words",
+            ' role="library"',
+        ),
+        code("torch", "import torch"),
         prose("p"),
         code("stub", f"# en: a stub\n# ru: заготовка\n{STUB}\n\n\n{WRONG}"),
         code("see", "print(check_causal_mask_contract(my_mask))\nprint(*tale_words()[4:7])"),
