@@ -1,7 +1,7 @@
 """Name a wrong candidate: hold what it does against what every catalogued mistake does."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from course_lib.contracts.engine.mistake import Mistake, both_mistakes
@@ -125,21 +125,32 @@ def _answers_of(
 ) -> list[Any]:
     """What a mistake does in every probe; nothing more once the candidate cannot be making it.
 
+    One look at each probe settles most mistakes; only the others are watched, whether they do it
+    every time. One that differs in a special probe may still be what ordinary calls show.
+
     What is known goes with who did it: a mistake with a memory, made anew halfway, would do
-    something else, and what is named would hang on who was diagnosed before.
+    something else, and what is named would hang on who was diagnosed before. So the one that is
+    looked at and the one that is watched each meet the probes in the same order, whoever asks.
     """
-    suspect, done = known.setdefault(mistake.name, (mistake.make(), {}))
+    core = [n for n, probe in enumerate(probes) if probe.core]
+    special = [n for n, probe in enumerate(probes) if not probe.core]
+    glanced, watched = known.setdefault(mistake.name, [(mistake.make(), {}) for _ in range(2)])
     seen = list(right)
-    for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
-        answer, steady = done.get(n) or (look_once(suspect, probes[n]), False)
-        strange = not alike(answer, right[n])
-        if not steady and (not strange or alike(answer, given[n])):
-            answer, steady = watch(suspect, probes[n]), True
-            strange = not alike(answer, right[n])
-        done[n] = answer, steady
-        seen[n] = answer
-        if strange and not alike(answer, given[n]):
-            break
+
+    def differs(look: Callable, who: tuple[Any, dict], numbers: Iterable[int]) -> bool:
+        suspect, done = who
+        for n in numbers:
+            done[n] = seen[n] = done[n] if n in done else look(suspect, probes[n])
+            if not alike(seen[n], right[n]) and not alike(seen[n], given[n]):
+                return True
+        return False
+
+    if differs(look_once, glanced, core):
+        return seen
+    shows = any(not alike(seen[n], right[n]) for n in core)
+    elsewhere = differs(look_once, glanced, special)
+    if shows or not elsewhere:
+        differs(watch, watched, core if elsewhere else core + special)
     return seen
 
 
