@@ -120,102 +120,41 @@ def rows_by_library(draws: Draws) -> Tensor:
     return torch.nn.functional.one_hot(torch.tensor(rows.argmax(-1)), rows.shape[1])
 
 
-def forms() -> list[Draws]:
-    """One row, one token, as many rows as tokens, both widths of float, every setting."""
+def other_calls() -> dict[str, list[Draws]]:
+    """The calls of the clauses that ask something else than how often each token comes."""
     wide = tuple((float(b), 1.0, 0.5 * b, 2.0, 0.3) for b in range(5))
+    flat = tuple(0.1 * token for token in range(6))
     one = ((1.5,),)
-    return [
-        *(Draws((_FALLING, _MIXED)), Draws((_MIXED,)), Draws(one)),
-        *(Draws(one, 3, 0.0), Draws(one, 3, 0.7, 1, 0.5)),
-        *(Draws(wide, 1, 0.7, 3, 0.9), Draws(wide, 1, 0.0), Draws(wide, 3)),
-        *(Draws(wide, 1, 2.0, 2, dtype="float32"), Draws((_FALLING,), 1, 0.0)),
-        *(Draws(wide[:2], 1, 0.5, None, 0.6), Draws(wide, 2, 1.0, 5, 1.0)),
-    ]
-
-
-def greedy() -> list[Draws]:
-    """Temperature 0: ties, almost ties, filters that are also set, huge and tiny logits."""
-    cold = partial(Draws, temperature=0.0)
     ties = ((1.0, 3.0, 3.0, 2.0), (0.0, 0.0, 0.0, 0.0), (2.0, 1.0, 2.0, 2.0))
     step = 2.0**-20  # seen by float32 too
     near = ((1.0, 1.0 + step, 1.0 - step, 0.0), (2.0, 2.0 - step, 2.0 + step, 2.0))
     huge = ((1e30, -1e30, 1e29), (-1e30, -2e30, -1e29), (0.0, 1e-30, 0.0))
-    return [
-        *(cold((_FALLING, _MIXED, _CLOSE), 4), cold(ties, 12), cold(near, 12)),
-        *(cold(ties, 6, top_k=3, top_p=0.9), cold(ties, 6, top_p=0.99)),
-        cold((*ties, _MIXED), 1, top_k=2),
-        *(cold(huge, 2, dtype=kind) for kind in _KINDS),
-    ]
-
-
-def plain() -> list[Draws]:
-    """No filter, temperature 1; and filters that remove nothing."""
-    both = (_FALLING, _MIXED)
-    calls = [Draws(both, 700), Draws(both, 250, 1.0, 4, 1.0, 2, "float32")]
-    calls.append(Draws(((2.0, 0.0),), 1500, seed=28))
-    return [*calls, Draws(((3.4, *(0.0,) * 29),), 300, seed=29)]
-
-
-def warm() -> list[Draws]:
-    """Temperatures on either side of 1."""
-    both = (_FALLING, _MIXED)
-    return [Draws(both, 350, 0.5, seed=3), Draws(both, 500, 2.0, seed=4)]
-
-
-def top_k() -> list[Draws]:
-    """The k likeliest, in rows whose likeliest tokens are not the same."""
-    return [
-        Draws((_CLOSE, _FALLING[::-1]), 250, 1.0, 2, seed=5),
-        Draws((_CLOSE, _MIXED, _FALLING), 60, 1.0, 1, seed=6),
-        Draws((_FALLING,), 300, 0.4, 3, seed=7),
-    ]
-
-
-def top_p() -> list[Draws]:
-    """The shortest run of likeliest tokens that reaches p, in unlike rows."""
-    return [
-        Draws((_FALLING, _CLOSE), 250, 1.0, None, 0.6, 10),
-        Draws((_MIXED, _CLOSE, _FALLING[::-1]), 150, 1.0, None, 0.8, 11),
-        Draws((_FALLING, _CLOSE), 60, 1.0, None, 1e-9, 12),
-    ]
-
-
-def ties() -> list[Draws]:
-    """Equal logits: exactly k of them, the lower ids; equal ones at the end of a nucleus."""
-    both = ((1.0, 2.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0))
-    many = tuple(float(token % 3) for token in range(40))  # too many for a sort by insertion
-    return [
-        Draws(both, 120, 1.0, 2, seed=8),
-        Draws((many,), 120, 1.0, 6, seed=30),
-        Draws(both, 120, 1.0, None, 0.5, 9),
-    ]
-
-
-def orders() -> list[Draws]:
-    """Temperature, then top-k, then top-p of what top-k left."""
-    three = (3.0, 2.0, 1.0, 0.0)
-    return [
-        Draws((three, _CLOSE), 150, 0.5, None, 0.8, 13),
-        Draws((three, _MIXED), 150, 2.5, None, 0.6, 14),
-        *(Draws((_CLOSE, _MIXED), 120, 1.0, 3, p, 15) for p in (0.53, 0.75)),
-    ]
-
-
-def sources() -> list[Draws]:
-    """Enough chance in a call that two calls never agree by chance."""
-    flat = tuple(0.1 * token for token in range(6))
-    return [Whole((flat,), 40, seed=19), Whole((flat, flat[::-1]), 24, 0.8, 4, 0.95)]
-
-
-def equal_rows() -> list[Draws]:
-    """One row many times: each must draw for itself."""
-    return [Draws(((0.3, 0.0, 0.2),), 600, seed=16)]
-
-
-def pairs() -> list[Draws]:
-    """A batch of two equal rows, to be sampled again and again."""
     eight = tuple(0.01 * each for each in (0.1, 0.0, 0.2, -5.0, -5.0, -5.0, -4.0, -4.0))
-    return [Whole(((0.0, 0.1),) * 2, seed=17), Whole((eight,) * 2, 1, 1.0, None, 0.35, 18)]
+    cold = partial(Draws, temperature=0.0)
+    return {
+        # one row, one token, as many rows as tokens, both widths of float, every setting
+        "result_form": [
+            *(Draws((_FALLING, _MIXED)), Draws((_MIXED,)), Draws(one)),
+            *(Draws(one, 3, 0.0), Draws(one, 3, 0.7, 1, 0.5)),
+            *(Draws(wide, 1, 0.7, 3, 0.9), Draws(wide, 1, 0.0), Draws(wide, 3)),
+            *(Draws(wide, 1, 2.0, 2, dtype="float32"), Draws((_FALLING,), 1, 0.0)),
+            *(Draws(wide[:2], 1, 0.5, None, 0.6), Draws(wide, 2, 1.0, 5, 1.0)),
+        ],
+        "greedy": [
+            *(cold((_FALLING, _MIXED, _CLOSE), 4), cold(ties, 12), cold(near, 12)),
+            *(cold(ties, 6, top_k=3, top_p=0.9), cold(ties, 6, top_p=0.99)),
+            cold((*ties, _MIXED), 1, top_k=2),
+            *(cold(huge, 2, dtype=kind) for kind in _KINDS),
+        ],
+        # enough chance in a call that two calls never agree by chance
+        "generator": [Whole((flat,), 40, seed=19), Whole((flat, flat[::-1]), 24, 0.8, 4, 0.95)],
+        "independent_rows": [Draws(((0.3, 0.0, 0.2),), 600, seed=16)],
+        "independent_pairs": [
+            *(Whole(((0.0, 0.1),) * 2, seed=17), Whole((eight,) * 2, 1, 1.0, None, 0.35, 18)),
+        ],
+        # half of the probability spread over thousands of tokens
+        "large_vocabulary": [Draws(((math.log(2999.0), *(0.0,) * 2999),), 48, seed=27)],
+    }
 
 
 def ends() -> list[Draws]:
@@ -232,14 +171,40 @@ def ends() -> list[Draws]:
     return [*calls, Scripted((uneven,) * 6, 1, 1.0, 9, None, 23, ones=True)]
 
 
-def extremes() -> list[Draws]:
-    """Logits in the thousands, of either sign, and a temperature that makes them so."""
-    both = ((5000.0, 4999.0, 0.0, -5000.0), (-9000.0, -9001.0, -9003.0, -9002.0))
-    calls = [Draws(both, 120, seed=24, dtype=kind) for kind in _KINDS]
-    cold = Draws(((0.003, 0.002, 0.001, 0.0),), 120, 1e-3, seed=26)
-    return [*calls, Draws(both, 120, 1.0, 3, 0.9, 25), cold]
-
-
-def many() -> list[Draws]:
-    """Half of the probability spread over thousands of tokens."""
-    return [Draws(((math.log(2999.0), *(0.0,) * 2999),), 48, seed=27)]
+def counted_calls() -> dict[str, list[Draws]]:
+    """The calls of the clauses that count tokens: rows whose likeliest ones are not the same."""
+    both, other, three = (_FALLING, _MIXED), (_FALLING, _CLOSE), (3.0, 2.0, 1.0, 0.0)
+    ties = ((1.0, 2.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0))
+    many = tuple(float(token % 3) for token in range(40))  # too many for a sort by insertion
+    huge = ((5000.0, 4999.0, 0.0, -5000.0), (-9000.0, -9001.0, -9003.0, -9002.0))
+    return {
+        "softmax": [
+            *(Draws(both, 700), Draws(both, 250, 1.0, 4, 1.0, 2, "float32")),  # filters of nothing
+            *(Draws(((2.0, 0.0),), 1500, seed=28), Draws(((3.4, *(0.0,) * 29),), 300, seed=29)),
+        ],
+        "temperature": [Draws(both, 350, 0.5, seed=3), Draws(both, 500, 2.0, seed=4)],
+        "top_k": [
+            Draws((_CLOSE, _FALLING[::-1]), 250, 1.0, 2, seed=5),
+            Draws((_CLOSE, _MIXED, _FALLING), 60, 1.0, 1, seed=6),
+            Draws((_FALLING,), 300, 0.4, 3, seed=7),
+        ],
+        "top_p": [
+            Draws(other, 250, 1.0, None, 0.6, 10),
+            Draws((_MIXED, _CLOSE, _FALLING[::-1]), 150, 1.0, None, 0.8, 11),
+            Draws(other, 60, 1.0, None, 1e-9, 12),
+        ],
+        "ties": [
+            *(Draws(ties, 120, 1.0, 2, seed=8), Draws((many,), 120, 1.0, 6, seed=30)),
+            Draws(ties, 120, 1.0, None, 0.5, 9),
+        ],
+        "order": [
+            Draws((three, _CLOSE), 150, 0.5, None, 0.8, 13),
+            Draws((three, _MIXED), 150, 2.5, None, 0.6, 14),
+            *(Draws((_CLOSE, _MIXED), 120, 1.0, 3, p, 15) for p in (0.53, 0.75)),
+        ],
+        "extreme_logits": [
+            *(Draws(huge, 120, seed=24, dtype=kind) for kind in _KINDS),
+            Draws(huge, 120, 1.0, 3, 0.9, 25),
+            Draws(((0.003, 0.002, 0.001, 0.0),), 120, 1e-3, seed=26),
+        ],
+    }
