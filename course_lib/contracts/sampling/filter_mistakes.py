@@ -1,14 +1,69 @@
-"""Sampling distributions whose top-p removes the wrong tokens."""
+"""Sampling distributions whose filters, top-k or top-p, remove the wrong tokens."""
 
 from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.sampling._distributions import (
+from course_lib.contracts.sampling.distributions import (
     mistaken_distribution,
     refuse_bad_sampling,
     shortest_run,
 )
 
+_EXACTLY_K = (
+    "order[:k] of a stable sort, no threshold | order[:k] устойчивой сортировки, без порога"
+)
+_STABLE = "sort by (-logit, id) | сортируйте по (-logit, id)"
+
+
+def _higher_ids_first(values):
+    return sorted(range(len(values)), key=lambda token: (-values[token], -token))
+
+
+def _ties_of_the_last(ranked, values, k, p):
+    least = values[ranked[k - 1]]
+    return [token for token in ranked if values[token] >= least]
+
+
+def _higher_ids_of_k(ranked, values, k, p):
+    chosen = set(_higher_ids_first(values)[:k])
+    return [token for token in ranked if token in chosen]
+
+
+# fmt: off
+TOP_K_MISTAKES = mistakes(
+    mistaken_distribution,
+    one_more_kept=("kingoflolz/mesh-transformer-jax#164",
+        "k + 1 tokens are kept | оставлено k + 1 токенов",
+        "order[:k]", {"cut": lambda ranked, values, k, p: ranked[:k + 1]}),
+    one_less_kept=("",
+        "k - 1 tokens are kept | оставлено k - 1 токенов",
+        "order[:k]", {"cut": lambda ranked, values, k, p: ranked[:max(k - 1, 1)]}),
+    top_k_ignored=("",
+        "top_k has no effect | top_k ни на что не влияет",
+        "keep order[:k] only | оставьте только order[:k]",
+        {"cut": lambda ranked, values, k, p: ranked}),
+    top_k_ignored_with_top_p=("",
+        "top_k has no effect when top_p is given | при заданном top_p top_k не действует",
+        "one filter after the other, no else | фильтры один за другим, без else",
+        {"cut": lambda ranked, values, k, p: ranked[:k] if p is None else ranked}),
+    least_likely_kept=("",
+        "top-k keeps the least likely tokens | top-k оставляет наименее вероятные токены",
+        "sort in descending order | сортируйте по убыванию",
+        {"cut": lambda ranked, values, k, p: ranked[-k:]}),
+    ties_kept=("vllm-project/vllm#50979",
+        "every token that ties with the k-th is kept, though exactly k must survive | "
+        "остаются все токены, равные k-му, хотя должно остаться ровно k",
+        _EXACTLY_K, {"cut": _ties_of_the_last}),
+    top_k_higher_ids=("vllm-project/vllm#15478",
+        "of equal logits top-k keeps the higher ids | "
+        "из равных логитов top-k оставляет старшие номера",
+        _STABLE, {"cut": _higher_ids_of_k}),
+    higher_ids_kept=("apple/axlearn#1022",
+        "of equal logits both filters keep the higher ids, as a reversed sort does | "
+        "из равных логитов оба фильтра оставляют старшие номера (перевёрнутая сортировка)",
+        _STABLE, {"rank": _higher_ids_first}),
+)
+# fmt: on
+
 _NUCLEUS = "keep = cumsum - probs < top_p, sorted | keep = cumsum - probs < top_p, по убыванию"
-_STABLE_P = "sort by (-logit, id) | сортируйте по (-logit, id)"
 
 
 def _higher_ids_of_p(kept, shares, top_p):
@@ -64,7 +119,7 @@ TOP_P_MISTAKES = mistakes(
     top_p_higher_ids=("",
         "of equal logits top-p keeps the higher ids, as an ascending sort does | "
         "из равных логитов top-p оставляет старшие номера (сортировка по возрастанию)",
-        _STABLE_P, {"nucleus": _higher_ids_of_p}),
+        _STABLE, {"nucleus": _higher_ids_of_p}),
     top_p_ties_kept=("AI-Hypercomputer/maxtext#950",
         "every token that ties with the last of the nucleus is kept: a threshold, not a rank | "
         "остаются все токены, равные последнему в ядре: порог вместо места в ряду",

@@ -3,7 +3,7 @@
 import math
 
 from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.sampling._distributions import (
+from course_lib.contracts.sampling.distributions import (
     likeliest_first,
     mistaken_distribution,
     refuse_bad_sampling,

@@ -3,14 +3,14 @@
 import numpy as np
 
 from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.sampling._distributions import mistaken_distribution
-from course_lib.contracts.sampling._samplers import (
+from course_lib.contracts.sampling.distributions import mistaken_distribution
+from course_lib.contracts.sampling.samplers import (
     at_sums,
     draw_rows,
     in_each_row,
+    kept_rows,
     mistaken_sampler,
-    sampler_kept,
-    sampler_softened,
+    softened_rows,
 )
 
 _OWN_ROW = "every step along the last axis: axis=-1 | каждый шаг по последней оси: axis=-1"
@@ -20,7 +20,7 @@ _RIGHT_ROWS = in_each_row(mistaken_distribution())
 
 def _first_rows_filter(logits, temperature, top_k, top_p):
     kept = _RIGHT_ROWS(logits[:1], temperature, top_k, top_p) > 0
-    return sampler_kept(sampler_softened(logits / temperature) * kept)
+    return kept_rows(softened_rows(logits / temperature) * kept)
 
 
 def _first_row_unfiltered(logits, temperature, top_k, top_p):
@@ -43,7 +43,7 @@ def _other_rows_filter(logits, temperature, top_k, top_p):
 
 def _over_the_batch(logits, temperature, top_k, top_p):
     kept = _RIGHT_ROWS(logits, temperature, top_k, top_p) > 0
-    return sampler_kept(sampler_softened(logits / temperature, axis=0) * kept)
+    return kept_rows(softened_rows(logits / temperature, axis=0) * kept)
 
 
 def _nucleus_of_the_batch(logits, temperature, top_k, top_p):
@@ -56,7 +56,7 @@ def _nucleus_of_the_batch(logits, temperature, top_k, top_p):
     keep[order] = flat[order].cumsum() - flat[order] < top_p
     keep = keep.reshape(probs.shape)
     keep[np.arange(len(probs)), probs.argmax(-1)] = True
-    return sampler_kept(probs * keep)
+    return kept_rows(probs * keep)
 
 
 def _one_number(probs, rng):
@@ -76,7 +76,7 @@ def _mirrored(probs, rng):
 
 def _divided_by_zero(logits, rng):
     with np.errstate(all="ignore"):
-        probs = sampler_softened(logits / 0.0)
+        probs = softened_rows(logits / 0.0)
         return (probs.cumsum(-1) > rng.random(len(probs))[:, None]).argmax(-1)
 
 
@@ -134,11 +134,11 @@ GREEDY_MISTAKES = mistakes(
     zero_temperature_samples=("google-deepmind/gemma#573",
         "temperature 0 leaves the logits undivided and samples as at temperature 1 | "
         "при температуре 0 логиты не делятся, и выбор идёт как при температуре 1",
-        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(sampler_softened(logits), rng)}),
+        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(softened_rows(logits), rng)}),
     zero_temperature_clamped=("sgl-project/mini-sglang#24",
         "temperature 0 becomes a small one: ties and near ties are drawn at random | "
         "температура 0 заменена малой: между равными и почти равными выбор случаен",
-        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(sampler_softened(logits / 1e-05), rng)}),
+        _ARGMAX, {"greedy": lambda logits, rng: draw_rows(softened_rows(logits / 1e-05), rng)}),
     greedy_ties_at_random=("vllm-project/tpu-inference#3580",
         "at temperature 0 one of the equal logits is drawn at random | "
         "при температуре 0 из равных логитов выбор случаен",

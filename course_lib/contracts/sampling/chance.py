@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-SAMPLER_ALLOWED = 12.0  # powers of ten; some 150 counts are judged: a false alarm once in 10**9
+ALLOWED = 12.0  # powers of ten; some 150 counts are judged: a false alarm once in 10**9
+_NEVER = 1e-300  # what cannot happen at all: a logarithm of it can be taken
 
 
 class SeededGenerator(np.random.Generator):
@@ -41,38 +43,38 @@ class ScriptedGenerator(np.random.Generator):
         return self.made
 
 
-def sampler_surprise(count: int, draws: int, prob: float) -> float:
-    """How improbable a count so far from draws * prob is, in powers of ten (Chernoff's bound).
+def surprises(counts: Any, draws: int, probs: Any) -> np.ndarray:
+    """How improbable counts so far from draws * probs are, in powers of ten (Chernoff's bound).
 
     P(count / draws as far as f on either side) ≤ 2 exp(-draws · KL(f ‖ prob))
     """
-    share = count / draws
-    if prob <= 0 or prob >= 1:
-        return 0.0 if share == prob else math.inf
-    nats = 0.0
+    share, prob = np.asarray(counts) / draws, np.asarray(probs)
+    nats = np.zeros(np.broadcast(share, prob).shape)
     for part, expected in ((share, prob), (1 - share, 1 - prob)):
-        if part > 0:
-            nats += part * math.log(part / expected)
-    return max(0.0, (draws * nats - math.log(2)) / math.log(10))
+        nats += part * np.log(np.maximum(part, _NEVER) / np.maximum(expected, _NEVER))
+    return np.maximum(0.0, (draws * nats - math.log(2)) / math.log(10))
 
 
-def sampler_agreements(ids: np.ndarray, lag: int) -> tuple[int, int]:
+def agreements(ids: np.ndarray, lag: int) -> tuple[int, int]:
     """Of disjoint pairs of rows `lag` apart, how many hold the same id, and how many there are."""
     places = np.arange(len(ids) - lag)
     first = places[places // lag % 2 == 0]
     return int((ids[first] == ids[first + lag]).sum()), len(first)
 
 
-def sampler_noisy(probs: list[float], below: Callable[[np.ndarray], np.ndarray]) -> list[float]:
+def noisy(probs: list[float], below: Callable[[np.ndarray], np.ndarray]) -> list[float]:
     """How often each token has the largest log-probability plus noise, by a sum over a grid."""
     grid = np.linspace(-45.0, 45.0, 3001)
-    kept = np.flatnonzero(probs)
-    under = np.stack([below(grid - np.log(probs[token])) for token in kept])
-    found = np.zeros(len(probs))
-    for place, token in enumerate(kept):
-        others = np.delete(under, place, axis=0).prod(0)
-        found[token] = (np.diff(under[place]) * (others[1:] + others[:-1]) / 2).sum()
-    return (found / found.sum()).tolist()
+    levels, places, counts = np.unique(probs, return_inverse=True, return_counts=True)
+    kept = levels > 0
+    under = np.stack([below(grid - np.log(level)) for level in levels[kept]])
+    found, own = np.zeros(len(levels)), np.eye(len(under), dtype=int)
+    for n, place in enumerate(np.flatnonzero(kept)):
+        # equally likely tokens stand under one curve: all of them but one are among the others
+        others = (under ** (counts[kept] - own[n])[:, None]).prod(0)
+        found[place] = (np.diff(under[n]) * (others[1:] + others[:-1]) / 2).sum()
+    each = found[places]
+    return (each / each.sum()).tolist()
 
 
 def below_minus_gumbel(x: np.ndarray) -> np.ndarray:

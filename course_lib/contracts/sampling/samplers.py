@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.sampling._distributions import mistaken_distribution
+from course_lib.contracts.sampling.distributions import mistaken_distribution
 
 
 def in_each_row(distribution: Callable[..., list[float]]) -> Callable[..., np.ndarray]:
@@ -15,11 +15,12 @@ def in_each_row(distribution: Callable[..., list[float]]) -> Callable[..., np.nd
     def distributions(
         logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
     ) -> np.ndarray:
-        unlike: dict[bytes, int] = {}
-        places = [unlike.setdefault(row.tobytes(), len(unlike)) for row in logits]
-        rows = [logits[places.index(place)].tolist() for place in range(len(unlike))]
-        probs = [distribution(row, temperature, top_k, top_p) for row in rows]
-        return np.array(probs)[places]
+        rows = np.ascontiguousarray(logits)
+        keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()  # a row's bytes
+        unlike = dict(zip(keys, logits, strict=True))
+        places = {key: place for place, key in enumerate(unlike)}
+        probs = [distribution(z.tolist(), temperature, top_k, top_p) for z in unlike.values()]
+        return np.array(probs)[[places[key] for key in keys]]
 
     return distributions
 
@@ -67,13 +68,13 @@ def mistaken_sampler(
     return sample
 
 
-def sampler_softened(logits: np.ndarray, axis: int = -1) -> np.ndarray:
+def softened_rows(logits: np.ndarray, axis: int = -1) -> np.ndarray:
     """The softmax along an axis."""
     parts = np.exp(logits - logits.max(axis, keepdims=True))
     return parts / parts.sum(axis, keepdims=True)
 
 
-def sampler_kept(probs: np.ndarray) -> np.ndarray:
+def kept_rows(probs: np.ndarray) -> np.ndarray:
     """Which tokens have a probability, renormalised over nothing but them."""
     total = probs.sum(-1, keepdims=True)
     return np.where(total > 0, probs / np.where(total > 0, total, 1.0), math.nan)

@@ -5,8 +5,8 @@ import copy
 import numpy as np
 
 from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.sampling._distributions import mistaken_distribution
-from course_lib.contracts.sampling._samplers import in_each_row, mistaken_sampler
+from course_lib.contracts.sampling.distributions import mistaken_distribution
+from course_lib.contracts.sampling.samplers import in_each_row, mistaken_sampler
 
 _CDF = (
     "(sums <= u).sum(-1), not past the last kept id | "
