@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course_lib.contracts.engine.call import Given
+
 
 @dataclass(frozen=True)
 class GenerationCase:
@@ -35,12 +37,24 @@ class GenerationCase:
 
     def arguments(self) -> dict[str, Any]:
         """Name the arguments, for a message and for calling again."""
-        named = {"model": self.model(), "prompt": list(self.prompt)}
-        named["max_new_tokens"] = self.max_new_tokens
+        prompt, count = list(self.prompt), self.max_new_tokens
+        named = {"model": self.model(), "prompt": prompt, "max_new_tokens": count}
         return {**named, "eos_id": self.eos_id} if self.name_eos else named
 
+    def fresh(self) -> Given:
+        """The arguments of one call: a model that was not called yet, a prompt to spoil."""
+        return Given(self.arguments(), frozenset({"eos_id"}))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the context holds the prompt."""
+        return len(self.prompt) <= self.max_length
+
     def smaller(self) -> Iterator["GenerationCase"]:
-        """Fewer new tokens, a shorter prompt, a shorter context, a plainer rule."""
+        """Fewer new tokens, a shorter prompt, a shorter context; what did not fit does not then."""
+        return (case for case in self._smaller() if case.fits is self.fits)
+
+    def _smaller(self) -> Iterator["GenerationCase"]:
         if self.max_new_tokens > 0:
             yield replace(self, max_new_tokens=self.max_new_tokens - 1)
         if len(self.prompt) > 1:
@@ -69,6 +83,11 @@ class ScriptedModel(nn.Module):
         self.lengths: list[int] = []
         self.modes: list[bool] = []
         self.train(case.training)
+
+    @property
+    def overfed(self) -> bool:
+        """Whether some call was longer than the context."""
+        return max(self.lengths, default=0) > self.max_length
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits without ties; the rule's token is the largest, the one before it the least."""
@@ -108,7 +127,7 @@ class ScriptedModel(nn.Module):
 def generation_by_rule(case: GenerationCase) -> tuple[list[int], str]:
     """The right answer without a model: the rule, applied until something ends it."""
     ids, new = list(case.prompt), []
-    if len(ids) > case.max_length:
+    if not case.fits:
         raise ValueError("the prompt is longer than the context")
     while True:
         if new and case.eos_id is not None and new[-1] == case.eos_id:
@@ -124,7 +143,7 @@ def generation_by_rule(case: GenerationCase) -> tuple[list[int], str]:
 
 def generation_by_model(case: GenerationCase) -> tuple[list[int], str]:
     """The right answer with torch: all tokens that fit first, then cut where the first end is."""
-    if len(case.prompt) > case.max_length:
+    if not case.fits:
         raise ValueError("the prompt is longer than the context")
     model = case.model().eval()
     ids = torch.tensor(case.prompt)
