@@ -78,16 +78,20 @@ def diagnose(
     """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
 
     Args:    reference: a right candidate; a mistake shows where it differs from this one
-             known: the mistakes that were seen in these very probes, kept by the caller
+             known: what was seen in these very probes already, kept by the caller
     """
-    right, given = watch_all(reference, probes), watch_all(candidate, probes)
+    known = {} if known is None else known
+    if "what is right" not in known:
+        known["what is right"] = watch_all(reference, probes)
+    right, given = known["what is right"], watch_all(candidate, probes)
     wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
-    known = {} if known is None else known
     if is_unsteady(given[0]):
-        answers = [(each, _unsteady_answers(each, candidate, probes, given)) for each in catalogue]
+        answers = [
+            (each, _unsteady_answers(each, candidate, probes, given, known)) for each in catalogue
+        ]
     else:
         answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
     everywhere = _suspicions(answers, right, given, set(range(len(probes))))
@@ -227,18 +231,29 @@ def _diagnosis_in_words(
 
 
 def _unsteady_answers(
-    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence
+    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence, known: dict
 ) -> list[Any]:
     """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
-    suspect = mistake.make()
+    if given[0] == UNSTEADY[1]:
+        answer = _unsteady_by_chance(mistake.make(), candidate, probes)
+    else:
+        name = f"{mistake.name} twice in a row"  # whoever asks
+        if name not in known:
+            known[name] = _unsteady_in_a_row(mistake.make(), probes)
+        answer = known[name]
+    return [answer] * len(probes)
+
+
+def _unsteady_by_chance(suspect: Any, candidate: Any, probes: Sequence[Probe]) -> str:
     for probe in probes:
-        if given[0] == UNSTEADY[1]:
-            answer = watch(suspect, probe)
-            if not is_unsteady(answer) and is_unsteady(watch(candidate, probe)):
-                break
-        else:
-            one, other = look_once(suspect, probe), look_once(suspect, probe)
-            answer = "steady" if alike(one, other) else UNSTEADY[0]
+        answer = watch(suspect, probe)
         if is_unsteady(answer):
-            return [answer] * len(probes)
-    return ["steady"] * len(probes)
+            return answer
+        if is_unsteady(watch(candidate, probe)):
+            break
+    return "steady"
+
+
+def _unsteady_in_a_row(suspect: Any, probes: Sequence[Probe]) -> str:
+    pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
+    return "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]
