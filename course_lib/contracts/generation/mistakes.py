@@ -63,9 +63,7 @@ _RIGHT = {
 }
 
 
-def _prompt_grown(
-    prompt: Any, ids: list[int], start: int, stop: str, asked: int, eos_id: int | None
-) -> tuple:
+def _prompt_grown(prompt: list[int], ids: list[int], start: int, stop: str, *_: Any) -> tuple:
     """Leave the new ids in the caller's own list."""
     prompt[:] = ids
     return ids[start:], stop
@@ -80,35 +78,10 @@ def _refusing_late(
     return mistaken_generation()(model, prompt, max_new_tokens, eos_id)
 
 
-def _drawn(logits: torch.Tensor) -> torch.Tensor:
-    return torch.multinomial(logits[-1].float().softmax(-1), 1)[0]
-
-
 def _context_first(ids: list[int], start: int, asked: int, room: int) -> str:
     if len(ids) >= room:
         return "context"
     return "length_limit" if len(ids) - start >= asked else ""
-
-
-def _always_length(ids: list[int], start: int, asked: int, room: int) -> str:
-    return "length_limit" if len(ids) - start >= asked or len(ids) >= room else ""
-
-
-def _always_context(ids: list[int], start: int, asked: int, room: int) -> str:
-    return "context" if len(ids) - start >= asked or len(ids) >= room else ""
-
-
-def _end_cut(
-    prompt: Any, ids: list[int], start: int, stop: str, asked: int, eos_id: int | None
-) -> tuple:
-    return ids[start : -1 if stop == "eos" else None], stop
-
-
-def _first_eos(
-    prompt: Any, ids: list[int], start: int, stop: str, asked: int, eos_id: int | None
-) -> tuple:
-    """Find out only afterwards that there was an end."""
-    return ids[start:], "eos" if eos_id in ids[start:] else stop
 
 
 # fmt: off
@@ -131,7 +104,8 @@ GENERATION_MISTAKES = mistakes(
     drawn_at_random=("",
         "tokens are drawn at random, here the likeliest one is asked for | "
         "токены выбраны случайно, а нужен самый вероятный",
-        "logits[-1].argmax()", {"pick": _drawn}),
+        "logits[-1].argmax()",
+        {"pick": lambda logits: torch.multinomial(logits[-1].float().softmax(-1), 1)[0]}),
     only_the_last_token_fed=("",
         "the model is given the last token alone: without a cache it has no past | "
         "модели даётся один лишь последний токен: без кэша у неё нет прошлого",
@@ -188,7 +162,8 @@ GENERATION_MISTAKES = mistakes(
     end_left_out=("",
         "EOS itself is not among the new ids | самого EOS нет среди новых ids",
         "append the token, then compare | сначала добавьте токен, потом сравните",
-        {"finish": _end_cut}),
+        {"finish": lambda prompt, ids, start, stop, asked, eos_id:
+            (ids[start : -1 if stop == "eos" else None], stop)}),
     never_stops_at_eos=("pegainfer-project/pegainfer#238",
         "EOS stops nothing: generation always runs to a limit | "
         "EOS ничего не останавливает: генерация всегда идёт до предела",
@@ -198,7 +173,9 @@ GENERATION_MISTAKES = mistakes(
         "after EOS it goes on to the limit, and the junk is returned | "
         "после EOS генерация идёт до предела, и возвращается мусор",
         "leave the loop at EOS | выходите из цикла на EOS",
-        {"ends": lambda ids, start, eos_id, asked, size: False, "finish": _first_eos}),
+        {"ends": lambda ids, start, eos_id, asked, size: False,
+         "finish": lambda prompt, ids, start, stop, asked, eos_id:
+             (ids[start:], "eos" if eos_id in ids[start:] else stop)}),
     eos_zero_ignored=("openvinotoolkit/openvino.genai#3593",
         "eos_id = 0 counts as no EOS at all | eos_id = 0 принят за отсутствие EOS",
         "if eos_id is not None",
@@ -262,10 +239,14 @@ GENERATION_MISTAKES = mistakes(
         {"full": _context_first}),
     full_context_called_length_limit=("",
         'a full context is reported as "length_limit" | полный контекст назван «length_limit»',
-        'return new_ids, "context"', {"full": _always_length}),
+        'return new_ids, "context"',
+        {"full": lambda ids, start, asked, room:
+            "length_limit" if len(ids) - start >= asked or len(ids) >= room else ""}),
     length_limit_called_context=("",
         'the limit of new tokens is reported as "context" | '
         "предел числа новых токенов назван «context»",
-        'return new_ids, "length_limit"', {"full": _always_context}),
+        'return new_ids, "length_limit"',
+        {"full": lambda ids, start, asked, room:
+            "context" if len(ids) - start >= asked or len(ids) >= room else ""}),
 )
 # fmt: on

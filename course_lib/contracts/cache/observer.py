@@ -6,26 +6,30 @@ second prompt that goes on where the first one ended. Right models agree on all 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.cache._logit_arrays import LOGIT_TOLERANCES, coarser_kind, logit_array
+from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, LogitObserver
 
 
-class CacheObserver:
+class CacheObserver(LogitObserver):
     """A pair of functions, watched: each different call is made once and kept."""
 
     def __init__(self, full: Any, cached: Any, vocab_size: int, context_length: int) -> None:
+        super().__init__(vocab_size, context_length)
         self.full, self.cached = full, cached
-        self.vocab_size, self.context_length = vocab_size, context_length
-        self.kept: dict[tuple, np.ndarray | None] = {}
-        self.relations: dict[str, Any] = {}
-        self.kind = "float64"
         self.one, self.other = self.ids(min(3, context_length)), self.ids(min(4, context_length), 5)
         self.kin = (self.one[0], *self.ids(min(5, context_length), 7)[1:])
-        self.first: dict[str, np.ndarray | None] = {}
-        self.attempted = self.look_first()
+        # all this before anything else can leave a trace: a prompt, another one, the first again,
+        # one that starts alike, one that starts otherwise, and the one that starts alike after it
+        order = {"one": self.one, "other": self.other, "again": self.one, "kin": self.kin}
+        order |= {"apart": self.other, "alone": self.kin, "apart again": self.other}
+        self.first = {
+            name: self.look(partial(cached, list(ids), [len(ids)])) for name, ids in order.items()
+        }
+        self.look(partial(full, list(self.one)))
 
     def ids(self, length: int, salt: int = 1) -> tuple[int, ...]:
         """A prompt without a pattern in it."""
@@ -43,42 +47,12 @@ class CacheObserver:
         ids = self.ids(min(7, self.context_length))
         return float(np.mean([self.reaches(ids, j)[-1] for j in range(len(ids))]))
 
-    def look_first(self) -> bool:
-        """A prompt, another one, the first again, one that starts alike; this one alone.
-
-        All this before anything else can leave a trace. False if one of the functions says that it
-        is not implemented.
-        """
-        order = (("one", self.one), ("other", self.other), ("again", self.one))
-        apart = ("", self.other)  # starts otherwise
-        for name, ids in (*order, ("kin", self.kin), apart, ("alone", self.kin), apart):
-            try:
-                result = logit_array(self.cached(list(ids), [len(ids)]))
-                self.first[name] = result.values.copy()
-                self.kind = coarser_kind(self.kind, result.kind)
-            except NotImplementedError:
-                return False
-            except Exception:
-                self.first[name] = None
-        try:
-            self.kind = coarser_kind(self.kind, logit_array(self.full(list(self.one))).kind)
-        except NotImplementedError:
-            return False
-        except Exception:
-            return True
-        return True
-
     def run(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> np.ndarray | None:
         """The logits of a call; of the full pass without chunks; None where it fails."""
         key = (tuple(ids), None if chunks is None else tuple(chunks))
-        if key not in self.kept:
-            try:
-                arguments = [list(ids)] if chunks is None else [list(ids), list(chunks)]
-                function = self.full if chunks is None else self.cached
-                self.kept[key] = logit_array(function(*arguments)).values.copy()
-            except Exception:
-                self.kept[key] = None
-        return self.kept[key]
+        if chunks is None:
+            return self.once(key, partial(self.full, list(ids)))
+        return self.once(key, partial(self.cached, list(ids), list(chunks)))
 
     def rows_equal(self, one: Any, other: Any, share: float = 1.0) -> list[bool]:
         """Row by row, whether two results agree up to rounding."""
@@ -115,13 +89,7 @@ class CacheObserver:
         """A relation, looked at once; none of a model that carries traces of earlier calls."""
         if self.state() != ("steady",):
             return "unsteady"
-        name = relation.__name__
-        if name not in self.relations:
-            try:
-                self.relations[name] = relation(self)
-            except Exception as error:
-                self.relations[name] = f"raised {type(error).__name__}"
-        return self.relations[name]
+        return super().relation(relation)
 
     def state(self) -> tuple:
         """What the first calls of all said: was the first right, and what became of the next."""

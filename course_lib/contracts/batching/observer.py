@@ -1,26 +1,31 @@
 """What a batch does, whatever the weights: which rows differ, and what wrong rows are equal to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.cache._logit_arrays import LOGIT_TOLERANCES, coarser_kind, logit_array
+from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, LogitObserver
 
 Prompts = tuple[tuple[int, ...], ...]
 
 
-class BatchObserver:
+def listed(prompts: Prompts) -> list[list[int]]:
+    """The prompts as a function is given them: lists that it may spoil."""
+    return [list(prompt) for prompt in prompts]
+
+
+class BatchObserver(LogitObserver):
     """A pair of functions, watched: each different call is made once and kept."""
 
     def __init__(self, one: Any, batch: Any, vocab_size: int, context_length: int) -> None:
+        super().__init__(vocab_size, context_length)
         self.one, self.batch = one, batch
-        self.vocab_size, self.context_length = vocab_size, context_length
-        self.kept: dict[tuple, np.ndarray | None] = {}
-        self.relations: dict[str, Any] = {}
-        self.kind = "float64"
-        self.first: dict[str, np.ndarray | None] = {}
-        self.attempted = self.look_first()
+        prompts = self.mixed()
+        self.first = self.look(lambda: batch(listed(prompts)))
+        self.run(prompts[::-1])  # one of the same shape, before anything else can leave a trace
+        self.again = self.look(lambda: batch(listed(prompts)))
+        self.look(lambda: one(list(prompts[0])))
 
     def prompt(self, length: int, salt: int = 1) -> tuple[int, ...]:
         """A prompt without a pattern, and without the first and last id where there are others."""
@@ -33,45 +38,15 @@ class BatchObserver:
         size = self.context_length
         return tuple(self.prompt(min(n, size), salt + n) for n in (5, 3, 2))
 
-    def look_first(self) -> bool:
-        """Two batches of one shape before all others; False if a function is not implemented."""
-        for name, prompts in (("first", self.mixed()), ("again", self.mixed())):
-            if name == "again":
-                self.run(self.mixed()[::-1])
-            try:
-                result = logit_array(self.batch([list(prompt) for prompt in prompts]))
-                self.first[name] = result.values.copy()
-                self.kind = coarser_kind(self.kind, result.kind)
-            except NotImplementedError:
-                return False
-            except Exception:
-                self.first[name] = None
-        try:
-            alone = logit_array(self.one(list(self.mixed()[0])))
-            self.kind = coarser_kind(self.kind, alone.kind)
-        except NotImplementedError:
-            return False
-        except Exception:
-            return True
-        return True
-
     def run(self, prompts: Prompts) -> np.ndarray | None:
         """The logits of a batch; None where it fails."""
-        return self._kept((prompts,), lambda: self.batch([list(prompt) for prompt in prompts]))
+        return self.once((prompts,), lambda: self.batch(listed(prompts)))
 
     def alone(self, prompt: Sequence[int]) -> np.ndarray | None:
         """The logits of one prompt; None where it does not fit or fails."""
         if not 0 < len(prompt) <= self.context_length:
             return None
-        return self._kept(tuple(prompt), lambda: self.one(list(prompt)))
-
-    def _kept(self, key: tuple, call: Callable[[], Any]) -> np.ndarray | None:
-        if key not in self.kept:
-            try:
-                self.kept[key] = logit_array(call()).values.copy()
-            except Exception:
-                self.kept[key] = None
-        return self.kept[key]
+        return self.once(tuple(prompt), lambda: self.one(list(prompt)))
 
     def same(self, one: Any, other: Any, share: float = 1.0) -> bool:
         """Whether two rows agree up to rounding."""
@@ -123,17 +98,7 @@ class BatchObserver:
 
     def steady(self) -> bool:
         """Whether the first batch of all, given again, was answered the same."""
-        first, again = self.first.get("first"), self.first.get("again")
+        first, again = self.first, self.again
         if first is None or again is None or first.shape != again.shape or first.ndim != 2:
             return first is None and again is None
         return all(self.same(*rows) for rows in zip(first, again, strict=True))
-
-    def relation(self, relation: Callable[["BatchObserver"], Any]) -> Any:
-        """A relation, looked at once."""
-        name = relation.__name__
-        if name not in self.relations:
-            try:
-                self.relations[name] = relation(self)
-            except Exception as error:
-                self.relations[name] = f"raised {type(error).__name__}"
-        return self.relations[name]

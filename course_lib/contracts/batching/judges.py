@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.batching._batching_observer import BatchObserver
-from course_lib.contracts.cache._logit_arrays import (
+from course_lib.contracts.batching.observer import BatchObserver, Prompts, listed
+from course_lib.contracts.cache.logits import (
     LOGIT_TOLERANCES,
     logit_error,
     logit_mismatches,
     read_logits,
     scribble_over,
 )
-from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts.engine.candidate import Breach, call_candidate
+from course_lib.contracts.engine.subject import Subject
 from course_lib.contracts.engine.words import say
 
 # fmt: off
-_BATCHING_FACTS = {
+_FACTS = {
     "rows": "rows that differ from the prompt alone (of {total}): {rows} | "
     "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
     "shorter": "just the shorter prompts | это как раз более короткие затравки",
@@ -55,14 +57,14 @@ _BATCHING_FACTS = {
 class BatchCase:
     """The prompts of a batch; `between` is a batch that is given between two calls."""
 
-    prompts: tuple[tuple[int, ...], ...]
-    between: tuple[tuple[int, ...], ...] = ()
+    prompts: Prompts
+    between: Prompts = ()
 
     def arguments(self) -> dict[str, Any]:
         """Name the arguments, for a message and for calling again."""
-        named = {"prompts": [list(prompt) for prompt in self.prompts]}
+        named = {"prompts": listed(self.prompts)}
         if self.between:
-            named["prompts_between"] = [list(prompt) for prompt in self.between]
+            named["prompts_between"] = listed(self.between)
         return named
 
     def smaller(self) -> Iterator["BatchCase"]:
@@ -80,18 +82,18 @@ class BatchCase:
                     yield replace(self, prompts=cut)
 
 
-def _batching_call(seen: BatchObserver, prompts: tuple) -> tuple[np.ndarray, Any]:
-    raw = call_candidate(seen.batch, [list(prompt) for prompt in prompts])
+def _call(seen: BatchObserver, prompts: Prompts) -> tuple[np.ndarray, Any]:
+    raw = call_candidate(seen.batch, listed(prompts))
     return read_logits(raw, (len(prompts), seen.vocab_size)).values.copy(), raw
 
 
-def _batching_one_by_one(seen: BatchObserver, prompts: tuple) -> np.ndarray:
+def _one_by_one(seen: BatchObserver, prompts: Prompts) -> np.ndarray:
     shape = (seen.vocab_size,)
     rows = [read_logits(call_candidate(seen.one, list(each)), shape).values for each in prompts]
     return np.stack(rows)
 
 
-def _batching_compare(
+def _compare(
     seen: BatchObserver, got: np.ndarray, want: np.ndarray, kind: str, facts: Any
 ) -> float:
     """The largest error of a row, as a share of that row's largest logit."""
@@ -101,85 +103,83 @@ def _batching_compare(
     raise Breach(kind, error, mismatches=logit_mismatches(got, want), facts=facts)
 
 
-def judge_batch_form(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+def formed(subject: Subject, case: BatchCase, allowed: float) -> float:
     """Demand numbers of the right shape from both functions."""
-    _batching_one_by_one(seen, case.prompts)
-    _batching_call(seen, case.prompts)
+    seen = subject.seen
+    _one_by_one(seen, case.prompts)
+    _call(seen, case.prompts)
     return 0.0
 
 
-def judge_batch_rows(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+def rows_alone(subject: Subject, case: BatchCase, allowed: float) -> float:
     """Each row must equal its prompt alone."""
-    want = _batching_one_by_one(seen, case.prompts)
-    got, _ = _batching_call(seen, case.prompts)
-
-    def facts() -> str:
-        return _batching_row_facts(seen, case, got, want)
-
-    return _batching_compare(seen, got, want, "wrong", facts)
+    seen = subject.seen
+    want = _one_by_one(seen, case.prompts)
+    got, _ = _call(seen, case.prompts)
+    return _compare(seen, got, want, "wrong", partial(_row_facts, seen, case, got, want))
 
 
-def _batching_row_facts(
-    seen: BatchObserver, case: BatchCase, got: np.ndarray, want: np.ndarray
-) -> str:
+def _row_facts(seen: BatchObserver, case: BatchCase, got: np.ndarray, want: np.ndarray) -> str:
     """Which rows are wrong, how their lengths compare, and what the first of them equals."""
     lengths = [len(prompt) for prompt in case.prompts]
     wrong = [n for n in range(len(want)) if not seen.same(got[n], want[n])]
     rows = ", ".join(map(str, wrong[:8])) + (" …" if len(wrong) > 8 else "")
-    told = [say(_BATCHING_FACTS["rows"], rows=rows, total=len(want))]
+    told = [say(_FACTS["rows"], rows=rows, total=len(want))]
     for name, end in (("shorter", max(lengths)), ("longer", min(lengths))):
         if wrong and wrong == [n for n, length in enumerate(lengths) if length != end]:
-            told.append(say(_BATCHING_FACTS[name]))
+            told.append(say(_FACTS[name]))
             break
     label = seen.label(case.prompts, wrong[0]) if wrong else ""
-    if label in _BATCHING_FACTS:
-        told.append(say(_BATCHING_FACTS[label], row=wrong[0]))
+    if label in _FACTS:
+        told.append(say(_FACTS[label], row=wrong[0]))
     return "; ".join(told)
 
 
-def judge_batch_repeats(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+def repeated(subject: Subject, case: BatchCase, allowed: float) -> float:
     """The first batch of all, again, with others of the same shape and of other shapes between."""
-    kept, worst = seen.first["first"], 0.0
-    alone = _batching_one_by_one(seen, case.prompts)
+    seen = subject.seen
+    kept, worst = seen.first, 0.0
+    alone = _one_by_one(seen, case.prompts)
     for other in (case.between, case.prompts[:1], case.between[:2], case.between * 2):
-        got, _ = _batching_call(seen, case.prompts)
+        got, _ = _call(seen, case.prompts)
         if kept is None:
             return 0.0  # what the first call was will be said by another clause
-        facts = say(_BATCHING_FACTS["trace"])
-        worst = max(worst, _batching_compare(seen, got, kept, "trace", facts))
-        _batching_call(seen, other)
-        again = _batching_one_by_one(seen, case.prompts)
-        worst = max(worst, _batching_compare(seen, again, alone, "trace", facts))
+        facts = say(_FACTS["trace"])
+        worst = max(worst, _compare(seen, got, kept, "trace", facts))
+        _call(seen, other)
+        again = _one_by_one(seen, case.prompts)
+        worst = max(worst, _compare(seen, again, alone, "trace", facts))
     return worst
 
 
-def judge_batch_memory(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+def results_kept(subject: Subject, case: BatchCase, allowed: float) -> float:
     """Later calls leave earlier results alone, and what is written into one does not return."""
-    kept, raw = _batching_call(seen, case.prompts)
-    _batching_call(seen, tuple(prompt[::-1] for prompt in case.prompts))
-    _batching_call(seen, tuple(seen.prompt(len(prompt), 9) for prompt in case.prompts))
+    seen = subject.seen
+    kept, raw = _call(seen, case.prompts)
+    _call(seen, tuple(prompt[::-1] for prompt in case.prompts))
+    _call(seen, tuple(seen.prompt(len(prompt), 9) for prompt in case.prompts))
     now = read_logits(raw, kept.shape).values
-    facts = say(_BATCHING_FACTS["overwritten"])
-    _batching_compare(seen, now, kept, "overwritten", facts)
+    facts = say(_FACTS["overwritten"])
+    _compare(seen, now, kept, "overwritten", facts)
     single = call_candidate(seen.one, list(case.prompts[0]))
     alone = read_logits(single, (seen.vocab_size,)).values.copy()
     call_candidate(seen.one, list(seen.prompt(len(case.prompts[0]), 9)))
     now = read_logits(single, alone.shape).values
-    _batching_compare(seen, now[None], alone[None], "overwritten", facts)
+    _compare(seen, now[None], alone[None], "overwritten", facts)
     scribble_over(raw)
-    got, _ = _batching_call(seen, case.prompts)
-    return _batching_compare(seen, got, kept, "came back", say(_BATCHING_FACTS["came back"]))
+    got, _ = _call(seen, case.prompts)
+    return _compare(seen, got, kept, "came back", say(_FACTS["came back"]))
 
 
-def judge_batch_edits(subject: ContractSubject, case: BatchCase, seen: BatchObserver) -> float:
+def prompts_kept(subject: Subject, case: BatchCase, allowed: float) -> float:
     """The prompts must be as they were, after both functions."""
-    before = [list(prompt) for prompt in case.prompts]
-    together, apart = [list(prompt) for prompt in before], [list(prompt) for prompt in before]
+    seen = subject.seen
+    before, together, apart = (listed(case.prompts) for _ in range(3))
     call_candidate(seen.batch, together)
     for prompt in apart:
         call_candidate(seen.one, prompt)
     for after in (together, apart):
         if after != before:
-            facts = say(_BATCHING_FACTS["edited"], after=after)
+            facts = say(_FACTS["edited"], after=after)
             raise Breach("edited", str(after), str(before), facts=facts)
     return 0.0

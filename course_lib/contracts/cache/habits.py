@@ -2,22 +2,22 @@
 
 import numpy as np
 
-from course_lib.contracts.cache._cache_observer import CacheObserver
-from course_lib.contracts.cache._logit_arrays import logit_array, scribble_over
+from course_lib.contracts.cache.logits import logit_array, scribble_over
+from course_lib.contracts.cache.observer import CacheObserver
 
-CACHE_EDGE = 64  # longer contexts are not filled by a probe
+EDGE = 64  # longer contexts are not filled by a probe
 
 
-def cache_edge(seen: CacheObserver) -> list[bool]:
+def edge(seen: CacheObserver) -> list[bool]:
     """Whether the last place of a context is right for a single token."""
     length = seen.context_length
-    return [] if length > CACHE_EDGE else seen.right(seen.ids(length), [length - 1, 1])[-1:]
+    return [] if length > EDGE else seen.right(seen.ids(length), [length - 1, 1])[-1:]
 
 
-def cache_beyond(seen: CacheObserver) -> str:
+def beyond(seen: CacheObserver) -> str:
     """What the cache answers to one token more than fits."""
     size = seen.context_length
-    if size > CACHE_EDGE:
+    if size > EDGE:
         return "not asked"
     ids = seen.ids(size + 1)
     got, steps = seen.run(ids, [size, 1]), seen.run(ids, [size + 1])
@@ -30,13 +30,13 @@ def cache_beyond(seen: CacheObserver) -> str:
     return "answered" if agree else "answered, as the cut goes"
 
 
-def cache_beyond_full_pass(seen: CacheObserver) -> bool:
+def beyond_full_pass(seen: CacheObserver) -> bool:
     """Whether the full pass answers to more than fits."""
     size = seen.context_length
-    return size <= CACHE_EDGE and seen.run(seen.ids(size + 1)) is not None
+    return size <= EDGE and seen.run(seen.ids(size + 1)) is not None
 
 
-def cache_aliased(seen: CacheObserver) -> bool | str:
+def aliased(seen: CacheObserver) -> bool | str:
     """Whether a later call changes an earlier result, or a written result comes back."""
     ids, other = seen.ids(5), seen.ids(5, 4)
     first = seen.cached(list(ids), [5])
@@ -50,13 +50,13 @@ def cache_aliased(seen: CacheObserver) -> bool | str:
     return changed or not all(seen.rows_equal(again, kept))
 
 
-def cache_edited(seen: CacheObserver) -> list[bool]:
+def edited(seen: CacheObserver) -> list[bool]:
     """Whether each of the lists is as it was."""
     ids, chunks = list(seen.ids(6)), [3, 2, 1]
     seen.cached(ids, chunks)
     return [tuple(ids) == seen.ids(6), chunks == [3, 2, 1]]
 
 
-def cache_full_leaks(seen: CacheObserver) -> bool:
+def full_leaks(seen: CacheObserver) -> bool:
     """Whether the full pass reads the future."""
     return any(seen.reaches(seen.ids(7), 6)[:6])

@@ -1,5 +1,6 @@
 """Read logits of any framework: as float64, with the precision that they really have."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from course_lib.report import Mismatch
 LOGIT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 
 # fmt: off
-_LOGIT_TEXTS = {
+_TEXTS = {
     "not_array":
         "the result is no array of numbers but a {came} | результат не массив чисел: его тип "
     "{came}",
@@ -32,11 +33,6 @@ class LogitArray(NamedTuple):
     values: np.ndarray
     kind: str
 
-    @property
-    def tolerance(self) -> float:
-        """How far two right computations may lie apart, as a share of the largest logit."""
-        return LOGIT_TOLERANCES[self.kind]
-
 
 def logit_array(value: Any) -> LogitArray:
     """Turn a result into numbers; TypeError or ValueError if it holds none."""
@@ -53,10 +49,10 @@ def logit_array(value: Any) -> LogitArray:
     if array.dtype.kind not in "fiu" and "bfloat16" not in str(array.dtype):
         raise TypeError(f"an array of {array.dtype}")
     values = array.astype(np.float64)
-    return LogitArray(values, _logit_kind(values))
+    return LogitArray(values, _kind(values))
 
 
-def _logit_kind(values: np.ndarray) -> str:
+def _kind(values: np.ndarray) -> str:
     """The narrowest type that holds all the numbers: they were rounded to it, whatever it is now.
 
     A model in half precision often hands its logits out as float32, and a list has no type.
@@ -78,20 +74,20 @@ def read_logits(value: Any, shape: tuple[int, ...]) -> LogitArray:
     try:
         array = logit_array(value)
     except Exception as error:
-        text = say(_LOGIT_TEXTS["not_array"], came=type(value).__name__)
-        raise _logit_breach("not_array", type(value).__name__, str(list(shape)), text) from error
+        text = say(_TEXTS["not_array"], came=type(value).__name__)
+        raise _breach("not_array", type(value).__name__, str(list(shape)), text) from error
     if array.values.shape != shape:
         came = str(list(array.values.shape))
-        text = say(_LOGIT_TEXTS["shape"], came=came, wanted=list(shape))
-        raise _logit_breach("shape", came, str(list(shape)), text)
+        text = say(_TEXTS["shape"], came=came, wanted=list(shape))
+        raise _breach("shape", came, str(list(shape)), text)
     bad = int((~np.isfinite(array.values)).sum())
     if bad:
-        text = say(_LOGIT_TEXTS["not_finite"], count=bad, size=array.values.size)
-        raise _logit_breach("not_finite", str(bad), say(_LOGIT_TEXTS["finite"]), text)
+        text = say(_TEXTS["not_finite"], count=bad, size=array.values.size)
+        raise _breach("not_finite", str(bad), say(_TEXTS["finite"]), text)
     return array
 
 
-def _logit_breach(kind: str, came: str, wanted: str, text: str) -> Breach:
+def _breach(kind: str, came: str, wanted: str, text: str) -> Breach:
     return Breach(kind, came, wanted, facts=text, clause="result_form")
 
 
@@ -111,11 +107,6 @@ def logit_mismatches(got: np.ndarray, want: np.ndarray, field: str = "logits") -
     )
 
 
-def coarser_kind(*kinds: str) -> str:
-    """The precision with the widest tolerance among several."""
-    return max(kinds, key=LOGIT_TOLERANCES.__getitem__)
-
-
 def scribble_over(value: Any) -> None:
     """Write into a result, as its owner may; a result that cannot be written to is left alone."""
     try:
@@ -131,3 +122,42 @@ def scribble_over(value: Any) -> None:
                     value[place] = 0.0
     except Exception:
         return
+
+
+class LogitObserver:
+    """Functions that give logits, watched: each different call is made once and kept."""
+
+    def __init__(self, vocab_size: int, context_length: int) -> None:
+        self.vocab_size, self.context_length = vocab_size, context_length
+        self.kept: dict[tuple, np.ndarray | None] = {}
+        self.relations: dict[Callable[..., Any], Any] = {}
+        self.kind = "float64"  # the precision with the widest tolerance among those that came
+
+    def look(self, call: Callable[[], Any]) -> np.ndarray | None:
+        """The logits of one of the first calls, None where it fails; a stub is let speak."""
+        try:
+            array = logit_array(call())
+        except NotImplementedError:
+            raise
+        except Exception:
+            return None
+        self.kind = max(self.kind, array.kind, key=LOGIT_TOLERANCES.__getitem__)
+        return array.values.copy()
+
+    def once(self, key: tuple, call: Callable[[], Any]) -> np.ndarray | None:
+        """The logits of a call, made once; None where it fails."""
+        if key not in self.kept:
+            try:
+                self.kept[key] = logit_array(call()).values.copy()
+            except Exception:
+                self.kept[key] = None
+        return self.kept[key]
+
+    def relation(self, relation: Callable[[Any], Any]) -> Any:
+        """A relation between the answers, looked at once."""
+        if relation not in self.relations:
+            try:
+                self.relations[relation] = relation(self)
+            except Exception as error:
+                self.relations[relation] = f"raised {type(error).__name__}"
+        return self.relations[relation]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.cache._tiny_decoder import TinyDecoder, fitting_ids
+from course_lib.contracts.cache.tiny_decoder import TinyDecoder, fitting_ids
 
 
 class TinyBatch:
@@ -28,7 +28,7 @@ class TinyBatch:
 
     def step(self, name: str, *args: Any) -> Any:
         """Take a step the way that was handed in, or else the right way."""
-        return self.steps.get(name, RIGHT_BATCH_STEPS[name])(self, *args)
+        return self.steps.get(name, _RIGHT[name])(self, *args)
 
     def last_logits_one(self, prompt: Sequence[int]) -> np.ndarray:
         """The logits after a prompt."""
@@ -72,7 +72,7 @@ def seen_in_batch(keys: np.ndarray) -> np.ndarray:
     return (np.tri(size, dtype=bool) & keys) | np.eye(size, dtype=bool)
 
 
-RIGHT_BATCH_STEPS = {
+_RIGHT = {
     "arrange": lambda batch, prompts: prompts,
     "width": lambda batch, prompts: max(map(len, prompts)),
     "pad": padded_left,

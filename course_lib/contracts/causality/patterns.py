@@ -9,28 +9,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.contracts.causality._causality_case import (
+from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES
+from course_lib.contracts.causality.texts import (
     CausalityTexts,
     Rows,
     causality_tolerance,
     ids_for,
     logits_apart,
 )
-from course_lib.contracts.causality._tiny_causal import TINY_CAUSAL_VOCAB, tiny_causal_lm
-from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES
-from course_lib.contracts.engine.candidate import ContractSubject
-from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
+from course_lib.contracts.causality.tiny_lm import VOCAB_SIZE, tiny_causal_lm
+from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
+from course_lib.contracts.engine.subject import Subject
+from course_lib.contracts.engine.watch import Probe
 
 
-def explain_causality(subject: ContractSubject, texts: CausalityTexts) -> Diagnosis:
+def explain(subject: Subject) -> Diagnosis:
     """Compare patterns on texts that the candidate and the catalogue's models can both read."""
-    size = min(texts.vocab_size, TINY_CAUSAL_VOCAB)
+    size, length = min(subject.seen.vocab_size, VOCAB_SIZE), subject.seen.length
     seen: dict[int, tuple[Any, list]] = {}
 
     def look(model: Callable[..., Any], number: int) -> Any:
         """Make all the calls for a model once; kept with the model, or its id would be reused."""
         if id(model) not in seen:
-            seen[id(model)] = (model, _patterns(model, size, texts.length))
+            seen[id(model)] = (model, _patterns(model, size, length))
         return seen[id(model)][1][number]
 
     probes = [Probe(partial(look, number=number)) for number in range(5)]
@@ -104,10 +105,10 @@ def _pattern_of_places(model: Callable[..., Any], size: int, length: int) -> str
         return "causal"
     last = moves[-1, :-1].any().item()
     own = moves.diagonal()[-1].item()
-    return [_named_pattern(future, texts.length), last, own]
+    return [named_pattern(future, texts.length), last, own]
 
 
-def _named_pattern(future: list[tuple[int, int]], length: int) -> str:
+def named_pattern(future: list[tuple[int, int]], length: int) -> str:
     """A word for a set of pairs: place i reads the later token j."""
     pairs = [(i, j) for i in range(length) for j in range(i + 1, length)]
     patterns = {"all": pairs}

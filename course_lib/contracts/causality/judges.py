@@ -7,20 +7,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_lib.contracts.causality._causality_case import (
+from course_lib.contracts.causality.texts import (
     CausalityCase,
-    CausalityTexts,
     Rows,
     causality_tolerance,
+    differing,
     ids_for,
     logits_apart,
 )
-from course_lib.contracts.engine.candidate import Breach, ContractSubject, call_candidate
+from course_lib.contracts.engine.candidate import Breach, call_candidate
+from course_lib.contracts.engine.subject import Subject
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
 
 # fmt: off
-_CAUSALITY_FACTS = {
+_FACTS = {
     "not_tensor":
         "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен "
     "torch.Tensor",
@@ -62,9 +63,9 @@ _CAUSALITY_FACTS = {
 # fmt: on
 
 
-def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
+def logits_of(subject: Subject, rows: Rows) -> Tensor:
     """Call the candidate; breach unless finite logits of the right shape come back."""
-    wanted = [len(rows), len(rows[0]), int(subject.figures["vocab_size"])]
+    wanted = [len(rows), len(rows[0]), subject.seen.vocab_size]
     logits = call_candidate(subject.candidate, ids_for(subject.candidate, rows))
     if not isinstance(logits, Tensor):
         raise _logits_malformed("not_tensor", type(logits).__name__, "torch.Tensor")
@@ -75,7 +76,7 @@ def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
     wrong = ~torch.isfinite(logits)
     if wrong.any():
         places = wrong.nonzero()[:3].tolist()
-        finite = say(_CAUSALITY_FACTS["finite"])
+        finite = say(_FACTS["finite"])
         shown = tuple(
             Mismatch("logits", tuple(place), logits[tuple(place)].item(), finite)
             for place in places
@@ -88,8 +89,8 @@ def logits_of(subject: ContractSubject, rows: Rows) -> Tensor:
 def _logits_malformed(
     fact: str, came: Any, wanted: Any, shown: tuple[Mismatch, ...] = (), **values: Any
 ) -> Breach:
-    text = say(_CAUSALITY_FACTS[fact], came=came, wanted=wanted, **values)
-    allowed = say(_CAUSALITY_FACTS["finite"]) if fact == "not_finite" else str(wanted)
+    text = say(_FACTS[fact], came=came, wanted=wanted, **values)
+    allowed = say(_FACTS["finite"]) if fact == "not_finite" else str(wanted)
     return Breach(fact, str(came), allowed, mismatches=shown, facts=text, clause="result_form")
 
 
@@ -98,21 +99,22 @@ def _logits_breach(
 ) -> Breach:
     """The breach with the first logits that are too far apart."""
     far = apart > causality_tolerance(wanted.dtype)
-    places = [tuple(place) for place in far.nonzero()[:3].tolist()]
-    shown = tuple(
-        Mismatch("logits", place, got[place].item(), wanted[place].item()) for place in places
-    )
-    text = say(_CAUSALITY_FACTS[fact], **values)
+    shown, text = _first_places("logits", far, got, wanted), say(_FACTS[fact], **values)
     return Breach(fact, float(apart.max()), None, mismatches=shown, facts=text, clause=clause)
 
 
-def judge_logits_form(subject: ContractSubject, case: CausalityCase) -> float:
+def _first_places(name: str, far: Tensor, got: Tensor, wanted: Tensor) -> tuple[Mismatch, ...]:
+    places = map(tuple, far.nonzero()[:3].tolist())
+    return tuple(Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places)
+
+
+def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """The shape, the dtype and the finiteness of the logits."""
     logits_of(subject, case.before)
     return 0.0
 
 
-def judge_repeated(subject: ContractSubject, case: CausalityCase) -> float:
+def repeated(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """Two equal calls; what differs by chance is told from what is remembered."""
     first, again = (logits_of(subject, case.before).clone() for _ in range(2))
     apart = logits_apart(first, again)
@@ -125,7 +127,7 @@ def judge_repeated(subject: ContractSubject, case: CausalityCase) -> float:
     else:
         fact = "training" if _is_training(subject.candidate) else "chance"
         breach = _logits_breach(fact, apart, again, first, "no_dropout")
-    breach.allowed = say(_CAUSALITY_FACTS["equal"])
+    breach.allowed = say(_FACTS["equal"])
     raise breach
 
 
@@ -133,7 +135,7 @@ def _are_equal(one: Tensor, other: Tensor) -> bool:
     return bool(logits_apart(one, other).max() <= causality_tolerance(one.dtype))
 
 
-def _logits_reseeded(subject: ContractSubject, rows: Rows) -> Tensor:
+def _logits_reseeded(subject: Subject, rows: Rows) -> Tensor:
     random.seed(5)
     np.random.seed(5)
     torch.default_generator.manual_seed(5)
@@ -144,25 +146,21 @@ def _is_training(model: Any) -> bool:
     return isinstance(model, nn.Module) and any(part.training for part in model.modules())
 
 
-def judge_same_ids(subject: ContractSubject, case: CausalityCase) -> float:
+def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """The caller's ids are only read."""
     ids = ids_for(subject.candidate, case.before)
     kept = ids.clone()
     call_candidate(subject.candidate, ids)
     if torch.equal(ids, kept):
         return 0.0
-    places = [tuple(place) for place in (ids != kept).nonzero()[:3].tolist()]
-    shown = tuple(
-        Mismatch("token_ids", place, ids[place].item(), kept[place].item()) for place in places
-    )
-    equal = say(_CAUSALITY_FACTS["equal"])
-    text = say(_CAUSALITY_FACTS["ids"])
+    shown = _first_places("token_ids", ids != kept, ids, kept)
+    equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
     raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
 
 
-def judge_unremembered(subject: ContractSubject, case: CausalityCase) -> float:
+def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """Calls with other texts, shorter ones and more of them, change nothing."""
-    size = int(subject.figures["vocab_size"])
+    size = subject.seen.vocab_size
     first = logits_of(subject, case.before)
     kept = first.clone()
     other = tuple(tuple((token + 1) % size for token in row) for row in case.before)
@@ -173,12 +171,12 @@ def judge_unremembered(subject: ContractSubject, case: CausalityCase) -> float:
         apart = logits_apart(kept, got)
         if apart.max() > causality_tolerance(kept.dtype):
             breach = _logits_breach(fact, apart, got, kept)
-            breach.allowed = say(_CAUSALITY_FACTS["equal"])
+            breach.allowed = say(_FACTS["equal"])
             raise breach
     return 0.0
 
 
-def judge_unmoved(subject: ContractSubject, case: CausalityCase) -> float:
+def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """Up to the first change of an item, its logits must be those of the unchanged text."""
     before = logits_of(subject, case.before).clone()
     after = logits_of(subject, case.after)
@@ -192,40 +190,31 @@ def judge_unmoved(subject: ContractSubject, case: CausalityCase) -> float:
     item, place = divmod(int(apart.amax(-1).argmax()), apart.shape[1])
     if kept[item] == len(case.before[item]):
         raise _logits_breach("item", apart, after, before, "batch_items", item=item)
-    changed = [
-        later
-        for later, (one, other) in enumerate(zip(case.before[item], case.after[item], strict=True))
-        if one != other
-    ]
+    changed = differing(case.before[item], case.after[item])
     values = {"place": place, "later": changed[0], "count": len(changed)}
     if len(changed) > 1:
         raise _logits_breach("futures", apart, after, before, **values)
     raise _logits_breach("future", apart, after, before, steps=changed[0] - place, **values)
 
 
-def judge_unmoved_tracked(subject: ContractSubject, case: CausalityCase) -> float:
-    """The same while gradients are recorded, as they are in an ordinary call."""
-    with torch.enable_grad():
-        return judge_unmoved(subject, case)
-
-
-def judge_item_alone(subject: ContractSubject, case: CausalityCase) -> float:
+def item_alone(subject: Subject, case: CausalityCase, allowed: float) -> float:
     """Every item alone against itself in the batch; another shape may round differently."""
     together = logits_of(subject, case.before).clone()
-    loose = {torch.float64: 1e-7, torch.float32: 2e-3}.get(together.dtype, 0.3)
     worst = 0.0
     for item, row in enumerate(case.before):
         alone = logits_of(subject, (row,))
         apart = logits_apart(together[item : item + 1], alone, 64.0)
         worst = max(worst, float(apart.max()))
-        if worst > loose:
+        if worst > allowed:
             values = {"item": item, "count": len(case.before)}
             raise _logits_breach("alone", apart, alone, together[item : item + 1], **values)
     return worst
 
 
-def measured_effects(subject: ContractSubject, texts: CausalityTexts) -> dict[str, float]:
+@torch.no_grad()
+def measured_effects(subject: Subject) -> dict[str, float]:
     """How far the last logits move with the first token, and all of them when the text is cut."""
+    texts = subject.seen
     text = texts.text(texts.length)
     whole = logits_of(subject, (text,)).clone()
     changed = texts.changed_at(text, 0, texts.other(text[0]))
@@ -234,4 +223,4 @@ def measured_effects(subject: ContractSubject, texts: CausalityTexts) -> dict[st
     for length in {1, texts.length // 2, texts.length - 1} - {0}:
         part = logits_of(subject, (text[:length],))
         cut = max(cut, float(logits_apart(whole[:, :length], part, 64.0).max()))
-    return {"past": float(past), "cut": cut}
+    return {"past_effect": float(past), "cut_effect": cut}

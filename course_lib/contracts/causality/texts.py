@@ -28,10 +28,7 @@ class CausalityCase:
         """For each item, how many of its tokens come before the first change."""
         places = []
         for one, other in zip(self.before, self.after, strict=True):
-            changed = [
-                place for place, pair in enumerate(zip(one, other, strict=True)) if _differ(*pair)
-            ]
-            places.append(min(changed, default=len(one)))
+            places.append(min(differing(one, other), default=len(one)))
         return places
 
     def smaller(self) -> Iterator["CausalityCase"]:
@@ -46,9 +43,8 @@ class CausalityCase:
             ends = [slice(length // 2), slice(length - 1), slice(length // 2, None), slice(1, None)]
             yield from (self._cut(slice(None), end) for end in ends)
         for item in range(items):
-            for place in range(length):
-                if self.before[item][place] != self.after[item][place]:
-                    yield self._undone(item, place)
+            for place in differing(self.before[item], self.after[item]):
+                yield self._undone(item, place)
 
     def _cut(self, items: slice, places: slice) -> "CausalityCase":
         before, after = (
@@ -67,8 +63,9 @@ class CausalityCase:
         return replace(self, after=after)
 
 
-def _differ(one: int, other: int) -> bool:
-    return one != other
+def differing(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:
+    """The places where two texts differ."""
+    return [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
 
 
 def causality_tolerance(dtype: torch.dtype) -> float:
@@ -110,6 +107,7 @@ class CausalityTexts:
     def __init__(self, vocab_size: int, length: int, seed: int = 7) -> None:
         self.vocab_size, self.length = vocab_size, length
         self.generator = torch.Generator().manual_seed(seed)
+        self.dtype = torch.float32  # of the logits
 
     def text(self, length: int, *, least: int = 0) -> tuple[int, ...]:
         """A random text of ids from `least` on."""

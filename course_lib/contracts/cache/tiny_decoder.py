@@ -46,7 +46,7 @@ class TinyDecoder:
 
     def step(self, name: str, *args: Any) -> Any:
         """Take a step the way that was handed in, or else the right way."""
-        return self.steps.get(name, RIGHT_STEPS[name])(self, *args)
+        return self.steps.get(name, _RIGHT[name])(self, *args)
 
     def full_logits(self, ids: Sequence[int]) -> np.ndarray:
         """The logits of every position in one pass, without a cache."""
@@ -130,7 +130,7 @@ def joined_past(decoder: Any, cache: TinyCache, layer: int, k: Any, v: Any) -> t
     return cache.keys[layer], cache.values[layer]
 
 
-RIGHT_STEPS = {
+_RIGHT = {
     "admit_full": fitting_ids,
     "admit": fitting_ids,
     "begin": lambda decoder: TinyCache(decoder.n_layers, decoder.d_model),

@@ -1,46 +1,8 @@
-"""Texts for a cached model: a prompt, how it is cut, and what a failure proves."""
+"""Texts for a cached model: a prompt, how it is cut, and what else is asked with it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
-
-from course_lib.contracts.engine.words import say
-
-# fmt: off
-_CACHE_FACTS = {
-    "rows": "rows that differ from the full pass (of {total}): {rows} | "
-    "строки, расходящиеся с полным проходом (из {total}): {rows}",
-    "first_right": "the first chunk is right, what comes after it is not | "
-    "первый кусок верен, а то, что после него, — нет",
-    "goes_on":
-        "the first prompt was right; the second equals the end of full_logits(both joined) | "
-        "ответ на первую затравку верен, а на вторую — равен концу full_logits(первая + вторая)",
-    "trace": "the first call of all was right, the same call later was not | "
-    "самый первый вызов верен, а такой же вызов позднее — нет",
-    "unsteady": "the same call gives different logits | один и тот же вызов даёт разные логиты",
-    "future": "changing tokens from {j} on changed row {row} of full_logits | "
-    "замена токенов начиная с {j} изменила строку {row} в full_logits",
-    "after_refusal": "after a text that was too long, a short one is answered differently | "
-    "после слишком длинного текста ответ на короткий стал другим",
-    "answered":
-        "{function} answered {n} tokens where {context} fit: it has to raise an exception | "
-        "{function}: токенов {n}, а помещается {context}; нужно исключение, а не ответ",
-    "overwritten": "a later call changed an earlier result of {function} | "
-    "{function}: следующий вызов изменил прежний результат",
-    "came_back": "the caller wrote into a result of {function}, and it came back | "
-    "{function}: то, что записали в прежний результат, оказалось в новом",
-    "starts_alike":
-        "after a text that starts alike, ids_between, the same call gives other logits | "
-        "после текста с тем же началом, ids_between, тот же вызов даёт другие логиты",
-    "edited": "the call changed {name}: {before} became {after} | "
-    "вызов изменил {name}: было {before}, стало {after}",
-}
-# fmt: on
-
-
-def cache_fact(fact: str, **values: Any) -> str:
-    """One of the facts, in the reader's language."""
-    return say(_CACHE_FACTS[fact], **values)
 
 
 @dataclass(frozen=True)
