@@ -1,5 +1,8 @@
 """A wrong candidate gets the same name, whoever was diagnosed before it."""
 
+import functools
+import itertools
+
 from course_lib.contracts.engine.diagnosis import diagnose
 from course_lib.contracts.engine.mistake import Mistake
 from course_lib.contracts.engine.watch import Probe
@@ -44,4 +47,48 @@ def test_what_is_known_of_a_mistake_is_not_looked_at_again():
     for _ in range(2):
         named_so = diagnose(lambda x: -x, catalogue, PROBES, lambda x: x, known).names
         assert named_so == ("negative",)
-    assert calls == [1, 1, 1, 1, 2, 2, 2, 2]  # each probe once, and thrice to see it steady
+    assert calls == [1, 2, 1, 1, 1, 2, 2, 2]  # each probe once, and thrice to see it steady
+
+
+def test_a_mistake_that_one_look_tells_from_the_candidate_is_not_looked_at_again():
+    calls = []
+
+    def make():
+        return lambda x: calls.append(x) or -x
+
+    catalogue = [Mistake("negative", "", make, {"en": "turns"}, {"en": "x"})]
+    assert diagnose(lambda x: 3 * x, catalogue, PROBES, lambda x: x).names == ()
+    assert calls == [1]
+
+
+def turning_now_and_then(turns):
+    """Change the sign at the calls with these numbers; give the argument at all others."""
+    count = itertools.count(1)
+    return lambda x: -x if next(count) in turns else x
+
+
+def named_as_one_that(make, candidate, probes):
+    catalogue = [Mistake("suspect", "", make, {"en": "does"}, {"en": "do not"})]
+    return diagnose(candidate, catalogue, probes, lambda x: x).names
+
+
+def test_a_mistake_that_is_right_or_wrong_by_turns_names_no_steady_candidate():
+    """Its first look is the candidate's answer, in ordinary calls and in special ones."""
+    for core in (True, False):
+        probes = [Probe(PROBES[0].look, core)]
+        suspect = functools.partial(turning_now_and_then, {1, 3, 5})
+        assert named_as_one_that(suspect, lambda x: -x, probes) == ()
+
+
+def test_a_mistake_by_turns_that_differs_in_a_special_call_names_nothing_in_ordinary_ones():
+    probes = [Probe(PROBES[0].look), Probe(lambda answer: answer(5), core=False)]
+
+    def by_turns():
+        turned = turning_now_and_then({1, 3, 5})
+        return lambda x: 0 if x == 5 else turned(x)
+
+    def always():
+        return lambda x: 0 if x == 5 else -x
+
+    assert named_as_one_that(always, lambda x: -x if x < 5 else 7, probes) == ("suspect",)
+    assert named_as_one_that(by_turns, lambda x: -x if x < 5 else 7, probes) == ()

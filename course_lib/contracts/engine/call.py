@@ -1,6 +1,7 @@
 """One call by the names of its arguments: made again on copies, changed, and cut down."""
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -171,7 +172,11 @@ def same_values(one: Any, other: Any) -> bool:
         one, other = one.detach(), other.detach()
         alike = (one == other) | ((one != one) & (other != other))
         return bool(alike.all())
-    return bool(np.array_equal(one, other))
+    if isinstance(one, list):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(a is b or np.array_equal(a, b) for a, b in pairs)
+    floats = isinstance(one, np.ndarray) and one.dtype.kind == "f"
+    return np.array_equal(one, other, equal_nan=floats)
 
 
 def _cuts(size: int) -> Iterator[list[int]]:
@@ -194,10 +199,10 @@ def _entries(value: Any, place: int, keep: Sequence[int]) -> Any:
 def _plainer(value: Any) -> Iterator[Any]:
     """The same value with numbers of fewer digits; whole ones no larger than 1."""
     if isinstance(value, list) and any(isinstance(n, float) for n in value):
-        rounded = [float(round(n)) for n in value]
+        rounded = [float(round(n)) if math.isfinite(n) else n for n in value]
         yield from [rounded] if rounded != value else []
     if isinstance(value, Tensor) and value.dtype != torch.bool:
         wide = value.double()
         plain = [wide.round(), wide.round(decimals=1)] if is_float(value) else [value.clamp(max=1)]
         same_kind = (each.to(value.dtype) for each in plain)
-        yield from (each for each in same_kind if not torch.equal(each, value))
+        yield from (each for each in same_kind if not same_values(each, value))

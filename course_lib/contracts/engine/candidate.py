@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
+from course_lib.contracts.engine.call import is_float
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.report import ClauseResult, ContractViolation, Mismatch
 from course_lib.text import localized
@@ -195,17 +196,20 @@ def is_forward_only(candidate: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
     It does if its result hangs on no graph and it took out as many numbers as its tensors hold.
     """
-    tensors = [value for value in args if isinstance(value, torch.Tensor)]
-    tracked = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    tracked = [
+        value.detach().clone().requires_grad_() if is_float(value) else value for value in args
+    ]
     exported = ExportedNumbers()
     try:
         with exported:
-            result = candidate(*tracked, *args[len(tensors) :], **kwargs)
+            result = candidate(*tracked, **kwargs)
     except Exception:
         result = None  # numpy refuses a tensor that requires a gradient
     parts = [result, *getattr(result, "__dict__", {}).values()]
     connected = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
-    return not connected and exported.count >= sum(tensor.numel() for tensor in tensors)
+    return not connected and exported.count >= sum(
+        value.numel() for value in args if is_float(value)
+    )
 
 
 def finite_wanted() -> str:

@@ -1,7 +1,7 @@
 """Name a wrong candidate: hold what it does against what every catalogued mistake does."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from course_lib.contracts.engine.mistake import Mistake, both_mistakes
@@ -27,9 +27,9 @@ _DIAGNOSIS_TEXTS = {
     },
     "or": {
         "en": " — or, indistinguishable here, like {told}",
-        "ru": " — или, что здесь неотличимо, как {told}",
+        "ru": " — или, что здесь неотличимо, как {told}",
     },
-    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
+    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
     "more": {
         "en": "; not every wrong answer is explained by this",
         "ru": "; этим объясняются не все неверные ответы",
@@ -78,16 +78,20 @@ def diagnose(
     """Find the mistakes whose every wrong answer the candidate gives too; say nothing if none.
 
     Args:    reference: a right candidate; a mistake shows where it differs from this one
-             known: the mistakes that were seen in these very probes, kept by the caller
+             known: what was seen in these very probes already, kept by the caller
     """
-    right, given = watch_all(reference, probes), watch_all(candidate, probes)
+    known = {} if known is None else known
+    if "what is right" not in known:
+        known["what is right"] = watch_all(reference, probes)
+    right, given = known["what is right"], watch_all(candidate, probes)
     wrong = {n for n in range(len(probes)) if not alike(right[n], given[n])}
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
-    known = {} if known is None else known
     if is_unsteady(given[0]):
-        answers = [(each, _unsteady_answers(each, candidate, probes, given)) for each in catalogue]
+        answers = [
+            (each, _unsteady_answers(each, candidate, probes, given, known)) for each in catalogue
+        ]
     else:
         answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
     everywhere = _suspicions(answers, right, given, set(range(len(probes))))
@@ -125,21 +129,32 @@ def _answers_of(
 ) -> list[Any]:
     """What a mistake does in every probe; nothing more once the candidate cannot be making it.
 
+    One look at each probe settles most mistakes; only the others are watched, whether they do it
+    every time. One that differs in a special probe may still be what ordinary calls show.
+
     What is known goes with who did it: a mistake with a memory, made anew halfway, would do
-    something else, and what is named would hang on who was diagnosed before.
+    something else, and what is named would hang on who was diagnosed before. So the one that is
+    looked at and the one that is watched each meet the probes in the same order, whoever asks.
     """
-    suspect, done = known.setdefault(mistake.name, (mistake.make(), {}))
+    core = [n for n, probe in enumerate(probes) if probe.core]
+    special = [n for n, probe in enumerate(probes) if not probe.core]
+    glanced, watched = known.setdefault(mistake.name, [(mistake.make(), {}) for _ in range(2)])
     seen = list(right)
-    for n in sorted(range(len(probes)), key=lambda n: not probes[n].core):  # stable
-        answer, steady = done.get(n) or (look_once(suspect, probes[n]), False)
-        strange = not alike(answer, right[n])
-        if not steady and (not strange or alike(answer, given[n])):
-            answer, steady = watch(suspect, probes[n]), True
-            strange = not alike(answer, right[n])
-        done[n] = answer, steady
-        seen[n] = answer
-        if strange and not alike(answer, given[n]):
-            break
+
+    def differs(look: Callable, who: tuple[Any, dict], numbers: Iterable[int]) -> bool:
+        suspect, done = who
+        for n in numbers:
+            done[n] = seen[n] = done[n] if n in done else look(suspect, probes[n])
+            if not alike(seen[n], right[n]) and not alike(seen[n], given[n]):
+                return True
+        return False
+
+    if differs(look_once, glanced, core):
+        return seen
+    shows = any(not alike(seen[n], right[n]) for n in core)
+    elsewhere = differs(look_once, glanced, special)
+    if shows or not elsewhere:
+        differs(watch, watched, core if elsewhere else core + special)
     return seen
 
 
@@ -216,18 +231,29 @@ def _diagnosis_in_words(
 
 
 def _unsteady_answers(
-    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence
+    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence, known: dict
 ) -> list[Any]:
     """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
-    suspect = mistake.make()
+    if given[0] == UNSTEADY[1]:
+        answer = _unsteady_by_chance(mistake.make(), candidate, probes)
+    else:
+        name = f"{mistake.name} twice in a row"  # whoever asks
+        if name not in known:
+            known[name] = _unsteady_in_a_row(mistake.make(), probes)
+        answer = known[name]
+    return [answer] * len(probes)
+
+
+def _unsteady_by_chance(suspect: Any, candidate: Any, probes: Sequence[Probe]) -> str:
     for probe in probes:
-        if given[0] == UNSTEADY[1]:
-            answer = watch(suspect, probe)
-            if not is_unsteady(answer) and is_unsteady(watch(candidate, probe)):
-                break
-        else:
-            one, other = look_once(suspect, probe), look_once(suspect, probe)
-            answer = "steady" if alike(one, other) else UNSTEADY[0]
+        answer = watch(suspect, probe)
         if is_unsteady(answer):
-            return [answer] * len(probes)
-    return ["steady"] * len(probes)
+            return answer
+        if is_unsteady(watch(candidate, probe)):
+            break
+    return "steady"
+
+
+def _unsteady_in_a_row(suspect: Any, probes: Sequence[Probe]) -> str:
+    pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
+    return "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]
