@@ -109,6 +109,7 @@ def run(capfdbinary, *arguments):
     return code, out.decode("utf-8"), err.decode("utf-8")
 
 
+@pytest.mark.smoke
 def test_json_has_a_line_for_each_candidate_in_order(folder, capfdbinary):
     names = ["right", "Masks.inclusive", "stub", "nowhere", "number", "where"]
     candidates = [f"{folder}/маски и др.py:{name}" for name in names]

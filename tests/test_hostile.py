@@ -12,8 +12,6 @@ from course_build.site.__main__ import build_site
 from course_build.site.clean import clean_html, clean_output, clean_svg, clean_text
 from tests.browser import opened_browser, opened_page
 
-pytestmark = pytest.mark.delivery
-
 RUN = "document.documentElement.dataset.ran+=' NAME'"  # what a script does, to be seen
 ELSEWHERE = "http://elsewhere.invalid/NAME"
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -179,6 +177,7 @@ def test_the_browser_sees_each_piece_act_that_nobody_cleaned(browser, tmp_path):
             assert acts(page, patience=20) == {name}
 
 
+@pytest.mark.smoke
 def test_on_the_page_of_a_hostile_notebook_nothing_acts(browser, guest):
     with opened_page(browser, guest) as page:
         assert "A guest" in page.content()

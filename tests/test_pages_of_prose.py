@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from course_build.base.files import read_files
 from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.building.course import build_course
 from course_build.site.minutes import minutes
 from course_build.site.sources import cut
-from course_build.teaching.__main__ import FOLDER, MADE
+from course_build.teaching.__main__ import FOLDER
+from course_build.teaching.catalogue import read_catalogue
+from course_build.teaching.exports import exports
 from course_build.teaching.graded import POINTS
 from course_build.teaching.slides.__main__ import FOLDER as SLIDES
 from course_lib import contracts, text
@@ -143,10 +147,14 @@ def test_pictures_are_there_in_the_pages_language(language, name):
         assert (ROOT / "notebooks" / language / source).is_file()
 
 
-@each_language
-def test_the_folders_for_teachers_are_the_ones_that_are_made(language):
-    made = {SLIDES, *(f"{FOLDER}/{pattern.split('/')[0]}" for pattern in MADE)}
-    named = set(re.findall(r"`(build/teaching/\w+)/`", page("teaching", language)))
-    assert named == made
-    said = part(page("teaching", language), "nbgrader").split("```")[-1]
-    assert re.findall(r"\d", said) == [str(points) for points in POINTS.values()]
+def test_the_folders_for_teachers_are_the_ones_that_are_made():
+    files = read_files(ROOT)
+    settings = parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8"))
+    course = build_course(files, settings, list(files.sources), settings.languages)
+    paths = exports(course, files, settings, read_catalogue(ROOT))
+    made = {SLIDES, *(f"{FOLDER}/{path.split('/')[0]}" for path in paths)}
+    for language in LANGUAGES:
+        named = set(re.findall(r"`(build/teaching/\w+)/`", page("teaching", language)))
+        assert named == made
+        said = part(page("teaching", language), "nbgrader").split("```")[-1]
+        assert re.findall(r"\d", said) == [str(points) for points in POINTS.values()]

@@ -208,11 +208,16 @@ def test_parameters_reach_the_parameters_cell_and_unknown_ones_are_refused(tmp_p
         cli.check_parameters([job], ["stpes"])
 
 
-def test_a_cell_over_its_limit_fails_at_that_cell(tmp_path):
-    job = make_job(tmp_path, "loops", ["1", "while True: pass"])
-    outcome = run_jobs([job], Plan(limits=Limits(cell=2, wall=60)))[0]
-    assert outcome.failure.key == "cell-1"
-    assert "longer than its limit of 2 s" in outcome.failure.reason
+@pytest.mark.smoke
+def test_in_one_run_one_passes_one_fails_and_one_is_ended_at_its_cell(tmp_path):
+    cases = {name: CASES[name] for name in ("passes", "fails")}
+    cases["loops"] = ["1", "while True: pass"]
+    given = [make_job(tmp_path, name, sources) for name, sources in cases.items()]
+    passes, fails, loops = run_jobs(given, Plan(limits=Limits(cell=4, wall=60)))
+    assert passes.status == "passed", describe(passes)
+    assert "undefined_name" in fails.failure.reason
+    assert fails.failure.key == loops.failure.key == "cell-1"
+    assert "longer than its limit of 4 s" in loops.failure.reason
 
 
 def sleepers(marker):

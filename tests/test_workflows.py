@@ -1,4 +1,4 @@
-"""What runs elsewhere: the workflows, and the snippet of CONTRIBUTING, held to their rules."""
+"""What runs elsewhere: the workflows of GitHub and the pipeline of GitLab, held to their rules."""
 
 import re
 import subprocess
@@ -15,9 +15,10 @@ from course_build.run.outcome import Limits
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 PROOF, WEEKLY = (ROOT / ".github" / "workflows" / name for name in ("proof.yml", "weekly.yml"))
+GITLAB = (ROOT / ".ci" / "gitlab-ci.yml").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PINNED = re.compile(r"^ *(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/(?:run|packages))(?: [\w./=$\"-]+)*")
+COMMAND = re.compile(r"(?:make (?P<target>[a-z-]+)|bash \.ci/packages)(?: [\w./=$\"-]+)*")
 
 
 def faults(text):
@@ -145,13 +146,6 @@ def test_what_changes_without_a_push_is_looked_at_every_week():
     assert targets == {"compat", "audit", "run", "drift", "lite"}
 
 
-def gitlab():
-    """The snippet of CONTRIBUTING, as text."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (snippet,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return snippet
-
-
 def gitlab_faults(text):
     """What is wrong with GitLab's jobs, beyond what the schema knows."""
     pipeline = yaml.load(text, yaml.BaseLoader)
@@ -166,25 +160,35 @@ def gitlab_faults(text):
     return found
 
 
-def test_the_gitlab_snippet_keeps_the_rules_and_fits_its_schema(tmp_path):
-    assert gitlab_faults(gitlab()) == []
+def test_the_gitlab_pipeline_keeps_the_rules_and_fits_its_schema(tmp_path):
+    assert gitlab_faults(GITLAB) == []
     path = tmp_path / ".gitlab-ci.yml"
-    path.write_text(gitlab(), encoding="utf-8")
+    path.write_text(GITLAB, encoding="utf-8")
     assert not schema_faults(path, "gitlab-ci")
-    path.write_text(gitlab().replace("script:", "scripts:", 1), encoding="utf-8")
+    path.write_text(GITLAB.replace("script:", "scripts:", 1), encoding="utf-8")
     assert schema_faults(path, "gitlab-ci")
 
 
-def test_the_gitlab_snippet_runs_what_the_workflow_runs():
+def runs(job):
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_the_gitlab_pipeline_runs_what_the_workflow_runs():
     jobs = load(PROOF)["jobs"]
-    snippet = yaml.load(gitlab(), yaml.BaseLoader)
-    assert jobs.keys() == {name for name, job in snippet.items() if "script" in job}
+    pipeline = yaml.load(GITLAB, yaml.BaseLoader)
+    assert jobs.keys() == {name for name, job in pipeline.items() if "script" in job}
+    for name in ("test", "delivery"):
+        assert pipeline[name]["parallel"]["matrix"] == [
+            {"PYTHON": jobs[name]["strategy"]["matrix"]["python"]}
+        ]
+        assert pipeline[name]["script"] == runs(jobs[name])
+    assert pipeline["thorough"]["script"] == runs(jobs["thorough"])
     matrix = jobs["notebooks"]["strategy"]["matrix"]
     shards = [f"{shard}/{len(matrix['shard'])}" for shard in matrix["shard"]]
-    assert snippet["notebooks"]["parallel"]["matrix"] == [
+    assert pipeline["notebooks"]["parallel"]["matrix"] == [
         {"LANGUAGE": matrix["language"], "SHARD": shards}
     ]
-    assert snippet["compat"]["parallel"]["matrix"] == [
+    assert pipeline["compat"]["parallel"]["matrix"] == [
         {name.upper(): value for name, value in end.items()}
         for end in jobs["compat"]["strategy"]["matrix"]["include"]
     ]
@@ -201,9 +205,9 @@ def test_the_gitlab_snippet_runs_what_the_workflow_runs():
         ("  timeout: 1 hour\n", ""),
     ],
 )
-def test_a_fault_planted_in_the_gitlab_snippet_is_found(right, wrong):
-    assert right in gitlab()
-    assert len(gitlab_faults(gitlab().replace(right, wrong, 1))) >= 1
+def test_a_fault_planted_in_the_gitlab_pipeline_is_found(right, wrong):
+    assert right in GITLAB
+    assert len(gitlab_faults(GITLAB.replace(right, wrong, 1))) >= 1
 
 
 def test_what_contributing_says_of_the_limits_is_so():

@@ -11,6 +11,8 @@ from course_build.proofreading.strings import (
     hide,
     is_string,
     localized_strings,
+    paired_strings,
+    split_parts,
     string_parts,
     twin_strings,
 )
@@ -19,6 +21,7 @@ from course_build.source.code import comments, without_commands
 from course_build.source.language import comment_groups
 from course_build.text.prose import parse_prose
 
+CONTRACTS = "course_lib/contracts/"  # where a text stands in one line for all languages
 NAME = re.compile(r"\w+")
 
 
@@ -42,14 +45,20 @@ def source_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]
 
 
 def table_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
-    """The pieces of a Python file's tables {language: words}."""
-    if not any(f'"{language}"' in text for language in languages):
-        return []
+    """The pieces of a Python file's tables {language: words}, and of its contract's texts."""
     lines = text.split("\n")
     pieces: list[Piece] = []
-    for language, node, shared in localized_strings(ast.parse(text), languages):
-        place = path, None, language, SHARED if shared else "table"
-        pieces += _joined([string_parts(lines, node)], place)
+    if any(f'"{language}"' in text for language in languages):
+        for language, node, shared in localized_strings(ast.parse(text), languages):
+            place = path, None, language, SHARED if shared else "table"
+            pieces += _joined([string_parts(lines, node)], place)
+    if path.startswith(CONTRACTS):
+        for nodes in paired_strings(ast.parse(text), languages):
+            told = [part for node in nodes for part in split_parts(string_parts(lines, node))]
+            kind = "table" if len(told) == len(languages) else SHARED
+            told = told if kind == "table" else told * len(languages)
+            for language, parts in zip(languages, told, strict=True):
+                pieces += _joined([parts], (path, None, language, kind))
     return pieces
 
 

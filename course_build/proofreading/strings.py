@@ -11,6 +11,7 @@ from course_build.text.strings import MATHS
 
 FIELD = r"\{(?:[A-Za-z_][\w.\[\]]*|\d+)?(?:![rsa])?(?::[^{}]*)?\}"
 HIDDEN = re.compile(rf"`[^`]*`|{MATHS.pattern}|{FIELD}")
+BAR = " | "  # between the languages of a contract's text
 OPENING = {"FSTRING_START", "TSTRING_START"}
 CLOSING = {"FSTRING_END", "TSTRING_END"}
 
@@ -57,6 +58,47 @@ def localized_strings(
                 for code, strings in zip(codes, found, strict=True):
                     for string in strings:
                         yield code, string, ast.unparse(string) in shared
+
+
+def paired_strings(tree: ast.Module, languages: Sequence[str]) -> Iterator[list[ast.expr]]:
+    """The texts that contracts write in one line: "English | русский", or a pair of strings.
+
+    What a mistake says in one string only is the same in every language.
+    """
+    prose = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            if node.value.count(BAR) == len(languages) - 1:
+                yield [node]
+        elif isinstance(node, ast.Tuple) and all(map(is_string, node.elts)):
+            values = [str(getattr(each, "value", "")) for each in node.elts]
+            if len(values) == len(languages) and values[0].isascii() != values[-1].isascii():
+                yield node.elts
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "mistakes":
+            tuples = [
+                pair.value.elts for pair in node.keywords if isinstance(pair.value, ast.Tuple)
+            ]
+            for text in (text for told in tuples for text in told[1:3] if is_string(text)):
+                if BAR not in str(getattr(text, "value", "")):
+                    yield [text]
+
+
+def split_parts(parts: Sequence[Part]) -> list[list[Part]]:
+    """The parts of each language of "English | русский"; of a text without a bar, all of it."""
+    told: list[list[Part]] = []
+    start = 0
+    for text in "".join(words for _, words in parts).split(BAR):  # a bar may end a literal
+        told.append(list(_cut(parts, start, start + len(text))))
+        start += len(text) + len(BAR)
+    return told
+
+
+def _cut(parts: Sequence[Part], start: int, end: int) -> Iterator[Part]:
+    place = 0
+    for line, words in parts:
+        if kept := words[max(start - place, 0) : max(end - place, 0)]:
+            yield line, kept
+        place += len(words)
 
 
 def _values(node: ast.expr) -> Iterator[ast.expr]:

@@ -1,14 +1,19 @@
 """Which cells of a notebook a cell needs: those that bind the names it reads, and what they need.
 
-Only names are followed: a cell that merely changes an object is not found.
+Only names are followed, and imports of the library to the cell that carries it: a cell that merely
+changes an object is not found.
 """
 
+import re
 import symtable
 from collections.abc import Iterator, Sequence
 
+from course_build.base.places import PACKAGE
 from course_build.source.bound import names_bound
 from course_build.source.code import without_commands
+from course_build.source.header import LIBRARY_KEY
 
+IMPORTS_LIBRARY = re.compile(rf"^from {PACKAGE}\b", re.MULTILINE)
 Code = tuple[str, str]  # a code cell: its key and its text
 
 
@@ -23,6 +28,8 @@ def needed_cells(cells: Sequence[Code], wanted: Sequence[str], end: Sequence[str
             continue
         found.add(place)
         if cells[place][0] not in end:
+            if IMPORTS_LIBRARY.search(cells[place][1]):
+                waiting += [n for n in range(place) if cells[n][0] == LIBRARY_KEY]
             for name in names_read(cells[place][1]):
                 waiting += [n for n in range(place - 1, -1, -1) if name in bound[n]][:1]
     return {cells[place][0] for place in found}

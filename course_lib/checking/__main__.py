@@ -1,5 +1,5 @@
 """The command `python -m course_lib.checking`."""
 
-from course_lib.checking.judging import main
+from course_lib.checking.door import main
 
 raise SystemExit(main())

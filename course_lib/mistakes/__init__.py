@@ -28,7 +28,7 @@ _CATALOGUES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load the whole CATALOGUE, {contract: its mistakes}, once it is asked for."""
+    """Load the whole `CATALOGUE`, {contract: its mistakes}, once it is asked for."""
     if name != "CATALOGUE":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return {

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_batching_contract
-from course_lib.contracts.batching._batching_case import BatchCase
-from course_lib.contracts.batching._batching_observer import BatchObserver
-from course_lib.contracts.batching._batching_relations import batching_probes, explain_batching
-from course_lib.contracts.batching._tiny_batch import TinyBatch
+from course_lib.contracts.batching.judges import BatchCase
 from course_lib.contracts.batching.mistakes import BATCHING_MISTAKES
+from course_lib.contracts.batching.observer import BatchObserver
+from course_lib.contracts.batching.relations import batching_probes, explain_batching
+from course_lib.contracts.batching.tiny_batch import TinyBatch
 
 from .trial import verdict
 from .variants_batching import (

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_cache_contract
-from course_lib.contracts.cache._cache_case import CacheCase, cache_cuts, cut_at_powers
-from course_lib.contracts.cache._cache_observer import CacheObserver
-from course_lib.contracts.cache._cache_relations import cache_probes, explain_cache
-from course_lib.contracts.cache._logit_arrays import logit_array
-from course_lib.contracts.cache._tiny_decoder import TinyDecoder
+from course_lib.contracts.cache.logits import logit_array
 from course_lib.contracts.cache.mistakes import CACHE_MISTAKES
+from course_lib.contracts.cache.observer import CacheObserver
+from course_lib.contracts.cache.relations import cache_probes, explain_cache
+from course_lib.contracts.cache.texts import CacheCase, cache_cuts, cut_at_powers
+from course_lib.contracts.cache.tiny_decoder import TinyDecoder
 
 from .cached_models import TORCH_BUGS, Pair, TorchLM, recurrent_pair
 from .trial import verdict

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from course_lib.contracts import ContractViolation, check_causality_contract
-from course_lib.contracts.causality._causality_case import (
+from course_lib.contracts.causality.patterns import named_pattern
+from course_lib.contracts.causality.texts import (
     CausalityCase,
     CausalityTexts,
     logit_spread,
     logits_apart,
 )
-from course_lib.contracts.causality._causality_patterns import _named_pattern
 from course_lib.tiny_lm import TinyLM
 
 from .language_models import LM, NormOverItems, NormOverTime, TorchLM, V, causal, open_
@@ -244,7 +244,7 @@ def test_rounding_is_no_leak_and_a_thousandth_is():
     ],
 )
 def test_patterns_have_words(pairs, word):
-    assert _named_pattern(pairs, 5) == word
+    assert named_pattern(pairs, 5) == word
 
 
 def test_ids_go_where_the_module_is():

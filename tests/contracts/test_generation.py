@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_generation_contract
-from course_lib.contracts.generation import _generation_judge
-from course_lib.contracts.generation._generation_loop import mistaken_generation
-from course_lib.contracts.generation._generation_model import (
+from course_lib.contracts.generation import judges
+from course_lib.contracts.generation.mistakes import mistaken_generation
+from course_lib.contracts.generation.model import (
     GenerationCase,
     generation_by_model,
     generation_by_rule,
@@ -78,7 +78,7 @@ def test_by_hand():
 
 
 def test_references_that_disagree_stop_the_contract(monkeypatch):
-    monkeypatch.setattr(_generation_judge, "generation_by_model", lambda case: ([], "eos"))
+    monkeypatch.setattr(judges, "generation_by_model", lambda case: ([], "eos"))
     with pytest.raises(RuntimeError, match="two references for the generation disagree"):
         check_generation_contract(plain_loop)
 

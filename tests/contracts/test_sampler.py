@@ -2,18 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.contracts import ContractViolation, check_sampler_contract
-from course_lib.contracts.sampling import _sampling_case
-from course_lib.contracts.sampling._sampler_case import SamplerCase
-from course_lib.contracts.sampling._sampler_chance import (
+from course_lib.contracts.sampling.chance import (
     ScriptedGenerator,
     SeededGenerator,
-    sampler_agreements,
-    sampler_surprise,
+    agreements,
+    surprises,
 )
+from course_lib.contracts.sampling.sampler import SAMPLER
+from course_lib.contracts.sampling.sampler_calls import Draws, rows_by_library, rows_by_loops
 
 from .trial import verdict
 from .variants_sampler import RIGHT, vectorised
@@ -45,7 +46,7 @@ def test_the_bound_is_never_below_the_binomial_tail(draws, prob):
         weights = np.convolve(weights, [1 - prob, prob])
     for count in range(draws + 1):
         tail = weights[count:].sum() if count >= draws * prob else weights[: count + 1].sum()
-        assert 10 ** -sampler_surprise(count, draws, prob) >= min(1.0, tail) * (1 - 1e-9)
+        assert 10 ** -surprises(count, draws, prob) >= min(1.0, tail) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("ones", "drawn"), [(False, 0.0), (True, 1 - 2**-53)])
@@ -62,8 +63,8 @@ def test_a_seeded_generator_is_the_usual_one_and_tells_its_seed():
 
 
 def test_agreements_are_counted_in_disjoint_pairs():
-    assert sampler_agreements(np.array([0, 0, 1, 1, 2, 3]), 1) == (2, 3)
-    assert sampler_agreements(np.array([0, 1, 2, 0, 1, 3]), 3) == (2, 3)
+    assert agreements(np.array([0, 0, 1, 1, 2, 3]), 1) == (2, 3)
+    assert agreements(np.array([0, 1, 2, 0, 1, 3]), 3) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -130,19 +131,15 @@ def test_an_error_of_the_candidate_is_chained():
     assert caught.measured == "ZeroDivisionError"
 
 
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="sample must be a function, got ndarray"):
-        check_sampler_contract(np.zeros(3))
+def test_the_references_remove_the_same_tokens_however_improbable_the_others_are():
+    _, clauses = SAMPLER.prepare(vectorised)
+    calls = [call for clause in clauses for call in clause.calls]
+    assert len(calls) > 60
+    for call in calls:
+        assert torch.equal(rows_by_loops(call) > 0, rows_by_library(call) > 0), str(call)
 
 
-def test_references_that_disagree_stop_the_contract(monkeypatch):
-    wrong = lambda case: [0.0] * len(case.logits)  # noqa: E731
-    monkeypatch.setattr(_sampling_case, "sampling_by_library", wrong)
-    with pytest.raises(RuntimeError, match="two references for sampling disagree"):
-        check_sampler_contract(vectorised)
-
-
-def test_a_case_repeats_its_rows_in_turn():
-    case = SamplerCase(((1.0, 0.0), (0.0, 2.0)), 2)
-    assert case.logits().tolist() == [[1, 0], [0, 2], [1, 0], [0, 2]]
-    assert case.greedy() == [0, 1]
+def test_a_call_repeats_its_rows_in_turn():
+    call = Draws(((1.0, 0.0), (0.0, 2.0)), 2, 0.0)
+    assert call.logits().tolist() == [[1, 0], [0, 2], [1, 0], [0, 2]]
+    assert rows_by_loops(call).tolist() == [[1, 0], [0, 1]]

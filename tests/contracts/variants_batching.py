@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_batching_contract
-from course_lib.contracts.batching._tiny_batch import TinyBatch
 from course_lib.contracts.batching.mistakes import BATCHING_MISTAKES
-from course_lib.contracts.cache._tiny_decoder import TinyDecoder
+from course_lib.contracts.batching.tiny_batch import TinyBatch
+from course_lib.contracts.cache.tiny_decoder import TinyDecoder
 
 from .cached_models import TorchLM, refuse_more
 from .trial import Fresh

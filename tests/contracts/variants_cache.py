@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_cache_contract
-from course_lib.contracts.cache._tiny_decoder import TinyDecoder
 from course_lib.contracts.cache.mistakes import CACHE_MISTAKES
+from course_lib.contracts.cache.tiny_decoder import TinyDecoder
 
 from .cached_models import (
     Pair,

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from course_lib.contracts import check_generation_contract
-from course_lib.contracts.generation._generation_loop import mistaken_generation
-from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES
+from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES, mistaken_generation
 
 from .trial import Fresh
 

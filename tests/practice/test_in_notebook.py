@@ -126,7 +126,7 @@ def test_a_solution_passes_and_the_next_kernel_knows(repo, tmp_path, monkeypatch
     cells = execute(solved, tmp_path / "nb", monkeypatch, COURSE_STATIC="1")
     assert bundle(cells["root-check"])["text/plain"].startswith("✓ check_root")
     fresh = repo.notebook()
-    kept = ("imports", "report", "practice", "quiz", "table", "shown")
+    kept = ("course-lib", "imports", "report", "practice", "quiz", "table", "shown")
     fresh["cells"] = [cell for cell in fresh["cells"] if cell["id"] in kept]
     cells = execute(fresh, tmp_path / "nb", monkeypatch, COURSE_STATIC="1")
     assert "Contracts passed: 1 of 1" in bundle(cells["shown"])["text/plain"]

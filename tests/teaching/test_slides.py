@@ -238,6 +238,7 @@ def laid(write, browser):
     return laid
 
 
+@pytest.mark.smoke
 def test_what_finds_no_room_goes_to_the_next_slide_code_with_its_output_and_its_words(laid):
     long = "\n".join(["x = 1"] * 12)
     first = [prose("a", "## One\n\nLook."), code("b", long, printed("1")), prose("b-say", "So.")]

@@ -52,11 +52,11 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
     # fmt: off
     clauses = [
         Clause("result_form", "each field: a tensor of the right shape and dtype | "
-               "каждое поле — тензор нужной формы и типа", formed, inputs.forms()),
+               "каждое поле — тензор нужной формы и типа", formed, inputs.forms()),
         Clause("arguments_unchanged", "q, k, v and allowed stay as they were | "
                "q, k, v и allowed после вызова прежние", formed, [masked[0], plain[-1]]),
         Clause("repeatable", "the same call, the same result, whatever came between | "
-               "тот же вызов — тот же результат, что бы ни было между ними",
+               "тот же вызов — тот же результат, что бы ни было между ними",
                repeatable, items[3:7], 1e-12),
         Clause("permutation", "key order does not matter; rows follow their queries | "
                "порядок ключей не важен, строки следуют за запросами", permuted, items[:4], 1e-6),
@@ -65,13 +65,13 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
         Clause("row_sums", "weights of a query: none negative, together 1 | "
                "веса запроса неотрицательны, в сумме 1", shares, plain, 1e-9),
         Clause("weights", "weights: softmax of the scores over the keys | "
-               "веса — softmax оценок по ключам", right("weights"), plain, 1e-10),
-        Clause("output", "output: weighted sum of the values | выход — взвешенная сумма значений",
+               "веса — softmax оценок по ключам", right("weights"), plain, 1e-10),
+        Clause("output", "output: weighted sum of the values | выход — взвешенная сумма значений",
                right("output", "empty_rows"), plain, 1e-10),
         Clause("masked_keys", "a hidden key (False): score -inf, weight exactly 0 | "
                "закрытый ключ (False): оценка -inf, вес ровно 0", everything, masked, 1e-10),
         Clause("empty_row_error", "fully masked row: ValueError, also by default | "
-               "полностью закрытая строка — ValueError, и по умолчанию тоже",
+               "полностью закрытая строка — ValueError, и по умолчанию тоже",
                empty_row_refused, inputs.with_holes(None, "error")),
         Clause("row_in_batch", "a row alone gives the same as within the batch | "
                "строка отдельно даёт то же, что внутри пакета", alone, items, 1e-6),

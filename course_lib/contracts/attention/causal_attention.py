@@ -21,7 +21,7 @@ from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport, Mismatch
 
 _NOT_ROWS = (
-    "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "
+    "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "
     "{wanted}"
 )
 _LENGTHS = (
@@ -213,13 +213,13 @@ def _clauses(subject: Subject) -> list[Clause]:
                "первая позиция читает только себя: на выходе её же значение",
                _right, firsts, _ERROR),
         Clause("values", "the mixture of values, by loops and by the library | "
-               "смесь значений — по циклам и по библиотеке", _right, [*texts, *longer], _ERROR),
+               "смесь значений — по циклам и по библиотеке", _right, [*texts, *longer], _ERROR),
         Clause("future_unread", "whatever comes later, an output stays as it was | "
                "что бы ни шло дальше, выход остаётся прежним", _future_unread, texts[4:], _ERROR),
         Clause("large_scores", "scores in the thousands neither overflow nor go astray | "
                "при оценках в тысячи ничего не переполняется", _right, loud, _ERROR),
         Clause("repeatable", "the same text, the same result, whatever came between | "
-               "тот же текст — тот же результат, что бы ни было между",
+               "тот же текст — тот же результат, что бы ни было между",
                _again, texts[4:12], _ERROR),
         Clause("arguments_unchanged", "queries, keys and values are left as they were | "
                "queries, keys и values остаются прежними", _unedited, texts[2:9]),

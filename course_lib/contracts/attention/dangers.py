@@ -14,7 +14,7 @@ from course_lib.contracts.engine.words import say
 
 _MASK_GIVEN = (
     "the mask is {dtype} of shape {shape}; the scores have shape {wanted} | "
-    "маска имеет тип {dtype} и форму {shape}, а оценки — форму {wanted}"
+    "маска имеет тип {dtype} и форму {shape}, а оценки — форму {wanted}"
 )
 _EMPTY_CAME_BACK = (
     "a row with nothing to read came back as {row} | строка, которой нечего читать, дала {row}"
@@ -104,7 +104,7 @@ _DETACHED = (
 )
 _NAN_GRADIENT = (
     "the output is right, but the gradient of {names} is NaN | "
-    "выход верен, но в градиенте {names} — NaN"
+    "выход верен, но в градиенте {names} — NaN"
 )
 _TRAINING_ONLY = (
     "inputs that require a gradient give another output than the same numbers without | "

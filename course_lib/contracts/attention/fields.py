@@ -166,11 +166,11 @@ _FILL = (
 )
 _COLUMN_SUMS = (
     "the weights of each key (column) sum to 1, those of each query (row) do not | "
-    "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет"
+    "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет"
 )
 _TOTAL_SUM = (
     "all the weights of a matrix together sum to 1, those of each query do not | "
-    "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет"
+    "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет"
 )
 _EQUAL_SUMS = (
     "the weights of every query sum to {total:.4g} (1/√d_k = {scale:.4g}) | "
@@ -182,7 +182,7 @@ _OTHER_WEIGHTS = (
 )
 _NARROW = (
     "every number of .{name} fits float32 exactly, although the inputs are float64 | "
-    "каждое число в .{name} точно умещается в float32, хотя входы — float64"
+    "каждое число в .{name} точно умещается в float32, хотя входы — float64"
 )
 _MIXING = (
     ".weights are right, so the mistake is in mixing the values: weights @ v differs from .output "

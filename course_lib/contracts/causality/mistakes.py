@@ -1,28 +1,106 @@
 """Language models that read what they have to predict, or one another, as people reported them."""
 
-from course_lib.contracts.causality._causality_steps import (
-    backwards_lm,
-    dropping_lm,
-    first_item_rule,
-    inverted_weights,
-    logits_one_early,
-    marking_lm,
-    norm_over_items,
-    norm_over_time,
-    one_ahead_rule,
-    open_rule,
-    padding_only_rule,
-    remembering_lm,
-    small_table_rule,
-    with_chunk_means,
-    with_circular_past,
-    with_items_mixed,
-    with_last_token,
-    with_neighbours,
-    with_next_token,
-)
-from course_lib.contracts.causality._tiny_causal import causal_rule, tiny_causal_lm
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from course_lib.contracts.causality.tiny_lm import causal_rule, numbers, tiny_causal_lm
 from course_lib.contracts.engine.mistake import mistakes
+
+
+def _inverted_weights(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Read the mask the other way round; the last token, left with nothing to read, reads 0."""
+    return scores.masked_fill(allowed, -math.inf).softmax(-1).nan_to_num(0.0)
+
+
+def _first_item_rule(token_ids: Tensor) -> Tensor:
+    """The causal rule for the first item of the batch alone."""
+    rule = causal_rule(token_ids).repeat(token_ids.shape[0], 1, 1)  # [B, T, T]
+    rule[1:] = True
+    return rule
+
+
+def _padding_only_rule(token_ids: Tensor) -> Tensor:
+    """An item with padding (id 0) hides its padding and nothing else."""
+    real = (token_ids != 0).unsqueeze(1)  # [B, 1, T]
+    rule = causal_rule(token_ids)
+    return torch.where(real.all(-1, keepdim=True), rule, real | rule)
+
+
+def _norm_over_time(x: Tensor) -> Tensor:
+    """Take mean and variance over the tokens too."""
+    centred = x - x.mean((1, 2), keepdim=True)
+    return centred / (centred.square().mean((1, 2), keepdim=True) + 1e-5).sqrt()
+
+
+def _norm_over_items(x: Tensor) -> Tensor:
+    """Take mean and variance of each feature over all tokens of the batch."""
+    centred = x - x.mean((0, 1), keepdim=True)
+    return centred / (centred.square().mean((0, 1), keepdim=True) + 1e-5).sqrt()
+
+
+def _with_neighbours(x: Tensor, token_ids: Tensor) -> Tensor:
+    """A convolution that sees one token on each side."""
+    padded = torch.nn.functional.pad(x, (0, 0, 1, 1))
+    return 0.5 * padded[:, :-2] + x - 0.7 * padded[:, 2:]
+
+
+def _with_next_token(x: Tensor, token_ids: Tensor) -> Tensor:
+    """Add what comes next, the target of the prediction."""
+    targets = numbers().embedding[token_ids[:, 1:]]
+    return x + 0.6 * torch.nn.functional.pad(targets, (0, 0, 0, 1))
+
+
+def _with_chunk_means(x: Tensor, token_ids: Tensor) -> Tensor:
+    """Add to each token the mean of its chunk of three."""
+    chunks = [part.mean(1, keepdim=True).expand_as(part) for part in x.split(3, 1)]
+    return x + torch.cat(chunks, 1)
+
+
+def _with_items_mixed(x: Tensor, token_ids: Tensor) -> Tensor:
+    """Add what a reshape makes of the other order of axes."""
+    items, length, width = x.shape
+    return x + 0.5 * x.transpose(0, 1).reshape(items, length, width)
+
+
+def _backwards_lm() -> Callable[[Tensor], Tensor]:
+    """A causal model of the text read from its end."""
+    forwards = tiny_causal_lm()
+    return lambda token_ids: forwards(token_ids.flip(1)).flip(1)
+
+
+def _dropping_lm() -> Callable[[Tensor], Tensor]:
+    """A model whose dropout is always on."""
+
+    def dropout(x: Tensor, token_ids: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(x, 0.2, training=True)
+
+    return tiny_causal_lm(mix=dropout)
+
+
+def _remembering_lm() -> Callable[[Tensor], Tensor]:
+    """A model that adds the last token of the call before."""
+    before = [torch.zeros(1, 1, 1, dtype=torch.float64)]
+
+    def with_the_past(x: Tensor, token_ids: Tensor) -> Tensor:
+        seen, before[0] = before[0], x[:1, -1:].clone()
+        return x + seen
+
+    return tiny_causal_lm(mix=with_the_past)
+
+
+def _marking_lm() -> Callable[[Tensor], Tensor]:
+    """A model that writes a first token into the ids it is given."""
+    model = tiny_causal_lm()
+
+    def marked(token_ids: Tensor) -> Tensor:
+        token_ids[:, 0] = 1
+        return model(token_ids)
+
+    return marked
+
 
 # fmt: off
 CAUSALITY_MISTAKES = mistakes(
@@ -34,16 +112,16 @@ CAUSALITY_MISTAKES = mistakes(
         "softmax, или забыта в каком-то слое или голове",
         "scores.masked_fill(~allowed, -inf) in every layer | "
         "scores.masked_fill(~allowed, -inf) в каждом слое",
-        lambda: tiny_causal_lm(allowed=open_rule)),
+        lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) | True)),
     summary_over_time=("espnet/espnet#5900",
         "a mean, a norm or a pooling is taken over the whole text, not over one token | "
         "среднее, нормализация или пулинг берётся по всему тексту, а не по токену",
         "each token alone: dim=-1 | каждый токен отдельно: dim=-1",
-        lambda: tiny_causal_lm(norm=norm_over_time)),
+        lambda: tiny_causal_lm(norm=_norm_over_time)),
     mask_inverted=("pytorch/pytorch#120668",
         "the mask is read the other way round: the future is open, the past is hidden | "
         "маска понята наоборот: будущее открыто, прошлое закрыто",
-        "masked_fill(~allowed, -inf)", lambda: tiny_causal_lm(weigh=inverted_weights)),
+        "masked_fill(~allowed, -inf)", lambda: tiny_causal_lm(weigh=_inverted_weights)),
     mask_transposed=("",
         "queries and keys of the mask are swapped: a token reads only the future | "
         "запросы и ключи маски переставлены: токен читает только будущее",
@@ -52,77 +130,77 @@ CAUSALITY_MISTAKES = mistakes(
     read_backwards=("",
         "the text is read from its end, in both directions or in reverse | "
         "текст читается с конца или сразу в обе стороны",
-        "no flip of the time axis | не переворачивайте ось времени", backwards_lm),
+        "no flip of the time axis | не переворачивайте ось времени", _backwards_lm),
     one_ahead=("RVC-Boss/GPT-SoVITS#965",
         "the mask is one off: a token reads the next one, which it has to predict | "
         "маска сдвинута на один: токен читает следующий, который должен предсказать",
         "tril(0), not tril(1) | tril(0), а не tril(1)",
-        lambda: tiny_causal_lm(allowed=one_ahead_rule)),
+        lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids, 1))),
     symmetric_convolution=("xi029/Qwen3-VL-MoeLORA#4",
         "a convolution is padded on both sides, so it reads the tokens to the right | "
         "свёртка дополнена с обеих сторон и читает токены справа",
         "F.pad(x, (kernel - 1, 0)): left only | F.pad(x, (kernel - 1, 0)): слева",
-        lambda: tiny_causal_lm(mix=with_neighbours)),
+        lambda: tiny_causal_lm(mix=_with_neighbours)),
     next_token_added=("",
         "the target is among the inputs: what follows is added or concatenated | "
         "среди входов есть цель: следующий токен прибавлен или приписан",
         "input ids[:, :-1], targets ids[:, 1:] | вход ids[:, :-1], цели ids[:, 1:]",
-        lambda: tiny_causal_lm(mix=with_next_token)),
+        lambda: tiny_causal_lm(mix=_with_next_token)),
     logits_shifted=("",
         "the logits are moved one place, so that place t tells what token t + 1 gives | "
         "логиты сдвинуты на одну позицию: на позиции t стоит то, что даёт токен t + 1",
         "shift the targets, not the logits | сдвигайте цели, а не логиты",
-        lambda: tiny_causal_lm(finish=logits_one_early)),
+        lambda: tiny_causal_lm(finish=lambda logits, ids: logits.roll(-1, 1))),
     circular_convolution=("karpathy/nanochat#844",
         "the time axis is a circle (roll, FFT): the first tokens read the last ones | "
         "ось времени замкнута (roll, FFT): первые токены читают последние",
         "pad with zeros on the left | дополните нулями слева",
-        lambda: tiny_causal_lm(mix=with_circular_past)),
+        lambda: tiny_causal_lm(mix=lambda x, ids: x + 0.6 * x.roll(1, 1))),
     chunk_summary=("karpathy/nanochat#844",
         "every token gets a summary of its whole chunk, later tokens included | "
         "каждый токен получает сводку всего своего куска, включая более поздние токены",
         "summaries of finished chunks only | только сводки прошлых кусков",
-        lambda: tiny_causal_lm(mix=with_chunk_means)),
+        lambda: tiny_causal_lm(mix=_with_chunk_means)),
     last_token_added=("",
         "the last token, taken for a summary of the text, reaches every place | "
         "последний токен, взятый как сводка текста, попадает на все позиции",
         "each place has only its own past | у каждой позиции только своё прошлое",
-        lambda: tiny_causal_lm(mix=with_last_token)),
+        lambda: tiny_causal_lm(mix=lambda x, ids: x + x[:, -1:])),
     mask_table_too_small=("",
         "texts longer than a stored mask are not masked | "
         "тексты длиннее хранимой маски идут без маски",
         "make the mask for the length that came | стройте маску по длине входа",
-        lambda: tiny_causal_lm(allowed=small_table_rule)),
+        lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) | (ids.shape[1] > 4))),
     mask_for_first_item=("facebookresearch/jepa#93",
         "only the first item of the batch is masked | "
         "маска действует только на первый элемент пакета",
         "let [T, T] broadcast over the batch | маска [T, T] на весь пакет",
-        lambda: tiny_causal_lm(allowed=first_item_rule)),
+        lambda: tiny_causal_lm(allowed=_first_item_rule)),
     mask_lost_with_padding=("keras-team/keras#23038",
         "where there is padding (id 0), the causal mask gives way to the padding mask | "
         "там, где есть дополнение (id 0), причинная маска уступает маске дополнения",
         "causal & token_valid: both at once | causal & token_valid: обе сразу",
-        lambda: tiny_causal_lm(allowed=padding_only_rule)),
+        lambda: tiny_causal_lm(allowed=_padding_only_rule)),
     normalised_over_items=("",
         "a batch norm in training mode: the items of the batch change one another | "
         "нормализация по пакету в режиме обучения: элементы пакета влияют друг на друга",
         "LayerNorm, or model.eval() | LayerNorm или model.eval()",
-        lambda: tiny_causal_lm(norm=norm_over_items)),
+        lambda: tiny_causal_lm(norm=_norm_over_items)),
     items_mixed=("jsbaan/transformer-from-scratch#6",
         "the items of a batch reach one another: a reshape, a sort, a mean over axis 0 | "
         "элементы пакета смешаны: reshape, сортировка или среднее по его оси",
         "keep axis 0 apart, from input to logits | не трогайте ось 0 от входа до логитов",
-        lambda: tiny_causal_lm(mix=with_items_mixed)),
+        lambda: tiny_causal_lm(mix=_with_items_mixed)),
     dropout_active=("karpathy/nanoGPT@7399dfe3",
         "dropout is on, and every call gives other logits | "
         "включён dropout, и каждый вызов даёт другие логиты",
-        "call model.eval() first | сначала вызовите model.eval()", dropping_lm),
+        "call model.eval() first | сначала вызовите model.eval()", _dropping_lm),
     earlier_call_remembered=("casper-hansen/AutoAWQ#170",
         "a state (a cache) of the earlier call is read by the next one | "
         "следующий вызов читает состояние (кэш), оставшееся от прежнего",
-        "begin every call without a state | начинайте каждый вызов без состояния", remembering_lm),
+        "begin every call without a state | начинайте каждый вызов без состояния", _remembering_lm),
     token_ids_overwritten=("",
         "the call writes into the caller's token_ids | вызов пишет в переданные token_ids",
-        "token_ids = token_ids.clone() first | сначала token_ids.clone()", marking_lm),
+        "token_ids = token_ids.clone() first | сначала token_ids.clone()", _marking_lm),
 )
 # fmt: on

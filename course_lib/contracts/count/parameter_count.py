@@ -195,16 +195,16 @@ def _clauses(subject: Subject) -> list[Clause]:
                "параметр, стоящий в нескольких местах, считается один раз",
                _counted, [*_each(*shared), ModuleCall(shared)]),
         Clause("equal_apart", "two Parameters are two, however alike they are | "
-               "два параметра — это два, как бы они ни были похожи",
+               "два параметра — это два, как бы они ни были похожи",
                _counted, _each("equals", "views")),
         Clause("no_buffers", "buffers and plain tensors are not parameters | "
-               "буферы и простые тензоры — не параметры",
+               "буферы и простые тензоры — не параметры",
                _counted, [*_each(*buffered), ModuleCall(buffered)]),
         Clause("large_modules", "right beyond 32 bits and without memory (device meta) | "
                "верно за пределами 32 бит и без памяти (устройство meta)",
                _counted, _each("large", "large_tied", "large_two")),
         Clause("independent_results", "the same module, the same count; the module unchanged | "
-               "тот же модуль — то же число; сам модуль не изменён", _again, again),
+               "тот же модуль — то же число; сам модуль не изменён", _again, again),
     ]
     # fmt: on
 

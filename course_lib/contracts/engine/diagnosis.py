@@ -28,9 +28,9 @@ _DIAGNOSIS_TEXTS = {
     },
     "or": {
         "en": " — or, indistinguishable here, like {told}",
-        "ru": " — или, что здесь неотличимо, как {told}",
+        "ru": " — или, что здесь неотличимо, как {told}",
     },
-    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
+    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
     "more": {
         "en": "; not every wrong answer is explained by this",
         "ru": "; этим объясняются не все неверные ответы",

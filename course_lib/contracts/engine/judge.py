@@ -24,7 +24,7 @@ _CUT = (
     "no gradient reaches {name}: the graph is cut (detach, no_grad, .data, a new tensor) | "
     "градиент не доходит до {name}: граф разорван (detach, no_grad, .data, новый тензор)"
 )
-_SLOPE = "the result is right, but its gradient is not | результат верен, а его градиент — нет"
+_SLOPE = "the result is right, but its gradient is not | результат верен, а его градиент — нет"
 
 Judge = Callable[[Subject, Any, float], float]
 

@@ -11,14 +11,14 @@ from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.words import say
 
 _NUMBER = (
-    "the result is {came}, not a number (a float, or a tensor with no axes) | результат — {came}, "
+    "the result is {came}, not a number (a float, or a tensor with no axes) | результат — {came}, "
     "а нужно число (float или тензор без осей)"
 )
 _TENSOR = (
     "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
 )
 _SHAPE = (
-    "the result has shape {came}, {like} has {wanted} | у результата форма {came}, а у {like} — "
+    "the result has shape {came}, {like} has {wanted} | у результата форма {came}, а у {like} — "
     "{wanted}"
 )
 _DTYPE = (

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -39,8 +39,9 @@ class HeadsProbe:
     mean: Tensor
 
 
-def explain(subject: Subject) -> Diagnosis:
-    """Watch the candidate and every catalogued mistake in the same calls, and compare."""
+@cache
+def _probes() -> list[Probe]:
+    """The calls to watch, with what is right there; made once, for they are always the same."""
     lengths = [[1, 1, 1, 1, 0, 0], [1, 1, 0, 1, 1, 0]]  # the last token is padding in every item
     left = [[0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]  # so the first
     mixed = [[1, 1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 1, 1]]
@@ -67,6 +68,12 @@ def explain(subject: Subject) -> Diagnosis:
     for easy, hard in ((low, sized[0]), (low, sized[1]), (many, high)):
         calls = [_probe(easy), _probe(hard)]
         probes.append(Probe(partial(_verdict, probes=calls), core=False))
+    return probes
+
+
+def explain(subject: Subject) -> Diagnosis:
+    """Watch the candidate and every catalogued mistake in the same calls, and compare."""
+    probes = _probes()
     candidate, reference = subject.candidate, mistaken_heads()
     named = diagnose(candidate, MULTI_HEAD_MISTAKES, probes, reference)
     for others in (_where_padding_is_mute(), _where_hidden_columns_are_nan()):
@@ -145,26 +152,36 @@ def _verdict(multi_head: Callable[..., Any], probes: list[HeadsProbe]) -> list[s
     return words if words[0] == "right" else ["wrong in any case"]
 
 
+@cache
+def _sides() -> list[HeadsProbe]:
+    """Padding in front of causal rows, and behind."""
+    left = drawn(910, 2, 4, 2, 3, valid=[[0, 0, 1, 1], [0, 1, 1, 1]], causal=True)
+    return [_probe(left), _probe(drawn(911, 2, 4, 3, 2, valid=[[1, 1, 1, 0], [1, 1, 0, 0]]))]
+
+
 def _finite(multi_head: Callable[..., Any]) -> str:
     """Whether rows of padding, which may come out as anything finite, are finite.
 
     Where real rows are not, NaN among the others comes of that.
     """
-    left = drawn(910, 2, 4, 2, 3, valid=[[0, 0, 1, 1], [0, 1, 1, 1]], causal=True)
-    right = drawn(911, 2, 4, 3, 2, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
-    outputs = [_output(multi_head, call) for call in (left, right)]
-    for call, output in zip((left, right), outputs, strict=True):
-        if not output[_probe(call).rows].isfinite().all():
+    outputs = [_output(multi_head, probe.call) for probe in _sides()]
+    for probe, output in zip(_sides(), outputs, strict=True):
+        if not output[probe.rows].isfinite().all():
             return "real rows are not"
     return "finite" if all(bool(each.isfinite().all()) for each in outputs) else "not finite"
 
 
-def _rounding(multi_head: Callable[..., Any]) -> str:
-    """Which narrow type the weights have been through; x and w_v are the identity here."""
-    call = drawn(912, 1, 5, 1, 5)
+@cache
+def _plain() -> HeadsProbe:
+    """One head and one item, whose output is the attention weights."""
     one = torch.eye(5, dtype=torch.float64)
-    call = call.but(x=one.unsqueeze(0), w_v=one, w_o=one)
-    weights, truth = _output(multi_head, call), by_library(call)
+    return _probe(drawn(912, 1, 5, 1, 5).but(x=one.unsqueeze(0), w_v=one, w_o=one))
+
+
+def _rounding(multi_head: Callable[..., Any]) -> str:
+    """Which narrow type the weights have been through."""
+    probe = _plain()
+    weights, truth = _output(multi_head, probe.call)[probe.rows], probe.truth
     gap = (weights - truth).abs().max().item()
     for narrow, told in ((torch.bfloat16, "16"), (torch.float16, "16"), (torch.float32, "32")):
         if gap < 8 * torch.finfo(narrow).eps and torch.equal(weights, weights.to(narrow).double()):
@@ -184,27 +201,40 @@ def _overwritten(multi_head: Callable[..., Any]) -> list[str]:
     return sorted({"weights" if name.startswith("w_") else name for name in changed})
 
 
-def _memory(multi_head: Callable[..., Any]) -> list[Any]:
-    """Whether a call gets the padding of an earlier one, or changes the result of that."""
+@cache
+def _two_paddings() -> tuple[HeadsCall, HeadsProbe]:
+    """A call, and one of the same sizes with what it would give with the padding of the first."""
     first = drawn(914, 2, 12, 2, 2, valid=[[1] * 12, [1] * 9 + [0] * 3])
     other = drawn(915, 2, 12, 2, 2, valid=[[1] * 10 + [0] * 2, [0] * 2 + [1] * 10])
+    stale, rows = by_library(other.but(token_valid=first.valid)), other.valid & first.valid
+    return first, replace(_probe(other), rows=rows, truth=stale[rows])
+
+
+def _memory(multi_head: Callable[..., Any]) -> list[Any]:
+    """Whether a call gets the padding of an earlier one, or changes the result of that."""
+    first, probe = _two_paddings()
     result = outcome(first, multi_head)
     kept = result.detach().clone()
-    stale, rows = by_library(other.but(token_valid=first.valid)), other.valid & first.valid
-    probe = replace(_probe(other), rows=rows, truth=stale[rows])
     remembered = _verdict(multi_head, [probe]) == ["right"]
     return [remembered, torch.equal(result.detach().nan_to_num(), kept.nan_to_num())]
 
 
+@cache
+def _lesson() -> tuple[HeadsCall, Tensor, dict[str, Tensor]]:
+    """A call with its right output and gradients."""
+    call = drawn(916, 2, 3, 2, 3, causal=True)
+    return call, by_library(call), gradients(call)
+
+
 def _training(multi_head: Callable[..., Any]) -> str:
     """What the gradients are like, where the output is right."""
-    call = drawn(916, 2, 3, 2, 3, causal=True)
+    call, truth, right_ones = _lesson()
     given = call.fresh()
     if is_forward_only(multi_head, *given.positional, **given.keywords):
         return "right"
     leaves = [given.values[name].requires_grad_() for name in TENSORS]
     output = given.to(multi_head)
-    if not torch.allclose(output.double(), by_library(call), rtol=1e-4, atol=1e-4):
+    if not torch.allclose(output.double(), truth, rtol=1e-4, atol=1e-4):
         return "another output"
     if not output.requires_grad:
         return "none"
@@ -213,7 +243,7 @@ def _training(multi_head: Callable[..., Any]) -> str:
     asked = 1 if all(gradient is None for gradient in got[1:]) else len(TENSORS)
     wrong = [
         name
-        for (name, right), one in list(zip(gradients(call).items(), got, strict=True))[:asked]
+        for (name, right), one in list(zip(right_ones.items(), got, strict=True))[:asked]
         if one is None or not torch.allclose(one.double(), right, rtol=1e-4, atol=1e-4)
     ]
     return "right" if not wrong else f"wrong: {', '.join(wrong)}"

@@ -73,7 +73,7 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("float32_logits", "float32 logits are right to their rounding | "
                "логиты float32: верно с точностью до их округления", right, narrow, 2e-3),
         Clause("independent_results", "the same call, the same result; arguments unchanged | "
-               "тот же вызов — тот же результат; аргументы не изменены",
+               "тот же вызов — тот же результат; аргументы не изменены",
                steady, [plain[2], plain[4]], 1e-9),
     ]
     # fmt: on

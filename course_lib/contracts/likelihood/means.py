@@ -122,7 +122,7 @@ def mean_clauses(
         Clause("half_precision", "half-precision logits: finite, right to their rounding | "
                "половинная точность: ответ конечен, верен до округления", right, coarse, 0.02),
         Clause("independent_results", "the same call, the same result; arguments unchanged | "
-               "тот же вызов — тот же результат; аргументы не изменены",
+               "тот же вызов — тот же результат; аргументы не изменены",
                steady, [plain[2], padded[1], unequal[0]], 1e-6),
     ]
     # fmt: on

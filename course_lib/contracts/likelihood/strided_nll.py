@@ -183,7 +183,7 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("long_text", "hundreds of windows: still every token once | "
                "сотни окон: по-прежнему каждый токен один раз", _counts, long, 1e-6),
         Clause("independent_results", "the same call, the same result; ids unchanged | "
-               "тот же вызов — тот же результат; ids не изменены",
+               "тот же вызов — тот же результат; ids не изменены",
                _state, [fits[1], *calls[:3]], 1e-9),
     ]
     # fmt: on

@@ -19,7 +19,7 @@ STEP = 3  # from one token of the text to the next: so a score knows what it was
 
 _NOT_NUMBER = (
     "the result is {came}, not one finite number of nats | "
-    "результат — {came}, а нужно одно конечное число нат"
+    "результат — {came}, а нужно одно конечное число нат"
 )
 
 

@@ -50,7 +50,7 @@ _MOMENTS = (
 )
 _SLOPE = (
     "the result is right, but its gradient is not: the statistics depend on x too | "
-    "результат верен, а его градиент — нет: статистики тоже зависят от x"
+    "результат верен, а его градиент — нет: статистики тоже зависят от x"
 )
 _FLAT = (
     "the gradient is not finite where all numbers of a token are equal: √0 has none | "
@@ -138,7 +138,7 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("arguments_unchanged", "the call leaves x, gain and bias as they were | "
                "x, gain и bias после вызова прежние", formed, [*plain, *equal]),
         Clause("repeatable", "the same call, the same result: nothing is remembered | "
-               "тот же вызов — тот же результат: ничего не запоминается", steady, plain[:2], 1e-12),
+               "тот же вызов — тот же результат: ничего не запоминается", steady, plain[:2], 1e-12),
         Clause("each_token_alone", "a token is normalised by its own numbers only | "
                "токен нормализуется только по своим числам", _alone, [*plain[:2], *equal], 1e-9),
         Clause("known_rows", "rows worked out by hand: variance over d, eps in the root | "

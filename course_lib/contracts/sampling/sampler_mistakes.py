@@ -3,13 +3,13 @@
 from functools import partial
 
 from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.sampling._sampler_batches import GREEDY_MISTAKES, ROW_MISTAKES
-from course_lib.contracts.sampling._sampler_draws import (
+from course_lib.contracts.sampling.draw_mistakes import (
     DRAW_MISTAKES,
     LOGIT_MISTAKES,
     SOURCE_MISTAKES,
 )
-from course_lib.contracts.sampling._samplers import in_each_row, mistaken_sampler
+from course_lib.contracts.sampling.row_mistakes import GREEDY_MISTAKES, ROW_MISTAKES
+from course_lib.contracts.sampling.samplers import in_each_row, mistaken_sampler
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 
 _OF_DISTRIBUTIONS = (

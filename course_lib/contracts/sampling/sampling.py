@@ -1,100 +1,185 @@
 """The contract of the sampling distribution: temperature, top-k, top-p, in this order."""
 
-from collections.abc import Callable, Iterator
+import itertools
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from course_lib.contracts.engine.candidate import (
-    ContractSubject,
-    hold_clause,
-    is_stub,
-    quiet_globals,
-)
-from course_lib.contracts.sampling._sampling_behaviour import explain_sampling
-from course_lib.contracts.sampling._sampling_case import SamplingCase
-from course_lib.contracts.sampling._sampling_inputs import (
-    sampling_bad,
-    sampling_boundaries,
-    sampling_combinations,
-    sampling_extremes,
-    sampling_many,
-    sampling_orders,
-    sampling_ties,
-)
-from course_lib.contracts.sampling._sampling_judge import (
-    judge_sampling,
-    judge_sampling_form,
-    judge_sampling_refusal,
-    judge_sampling_state,
-)
-from course_lib.report import ClauseResult, ContractReport
+import torch
+from torch import Tensor
 
-_SAMPLING_MEANINGS = {
-    "result_form": {
-        "en": "one finite number per token",
-        "ru": "по одному конечному числу на токен",
-    },
-    "arguments_unchanged": {
-        "en": "the call leaves the list of logits as it was",
-        "ru": "список логитов после вызова прежний",
-    },
-    "repeatable": {
-        "en": "the same call, the same result, whatever came between",
-        "ru": "тот же вызов — тот же результат, что бы ни было между ними",
-    },
-    "softmax": {
-        "en": "without filters: the softmax, in the order of the ids",
-        "ru": "без фильтров: softmax в порядке номеров токенов",
-    },
-    "temperature": {
-        "en": "logits / temperature, then the softmax",
-        "ru": "логиты / температура, затем softmax",
-    },
-    "top_k": {
-        "en": "the k likeliest survive, renormalised; k = 1 is greedy",
-        "ru": "остаются k вероятнейших, с перенормировкой; k = 1 — жадно",
-    },
-    "top_k_ties": {
-        "en": "exactly k survive: of equal logits the lower ids",
-        "ru": "остаётся ровно k: из равных логитов младшие номера",
-    },
-    "top_p": {
-        "en": "the shortest run that reaches p, its last token included",
-        "ru": "кратчайший набор с массой не меньше p, с последним токеном",
-    },
-    "exact_boundaries": {
-        "en": "a mass equal to p is enough; powers of two, no rounding",
-        "ru": "массы, равной p, достаточно; степени двойки, без округлений",
-    },
-    "top_p_ends": {
-        "en": "p = 1 removes nothing; a tiny p leaves the likeliest",
-        "ru": "p = 1 не удаляет ничего; крошечное p оставляет вероятнейший",
-    },
-    "temperature_first": {
-        "en": "the temperature acts before the filters choose",
-        "ru": "температура действует до того, как выбирают фильтры",
-    },
-    "top_k_then_top_p": {
-        "en": "top-p measures what top-k left, renormalised",
-        "ru": "top-p отмеряет оставшееся после top-k, с перенормировкой",
-    },
-    "any_mixture": {
-        "en": "few tokens, ties or none; any temperature with any k and p",
-        "ru": "мало токенов, равные логиты или нет; любые T, k и p",
-    },
-    "extreme_logits": {
-        "en": "logits in the thousands, tiny temperatures",
-        "ru": "логиты в тысячах, крошечные температуры",
-    },
-    "large_vocabulary": {
-        "en": "the same rules for hundreds of tokens",
-        "ru": "те же правила для сотен токенов",
-    },
-    "bad_arguments": {
-        "en": "ValueError: T ≤ 0, k or p out of range, bad logits",
-        "ru": "ValueError: T ≤ 0, k или p вне границ, плохие логиты",
-    },
-}
+from course_lib.contracts.engine.call import Call
+from course_lib.contracts.engine.candidate import Breach, finite_wanted
+from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.judge import formed, refuses
+from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.words import say
+from course_lib.contracts.sampling import sampling_calls
+from course_lib.contracts.sampling.distributions import mistaken_distribution
+from course_lib.contracts.sampling.references import by_library, by_loops
+from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
+from course_lib.contracts.sampling.sampling_probes import sampling_probes
+from course_lib.report import ContractReport, Mismatch
+
+_NOT_NUMBERS = (
+    "the result is a {came}; it must be a flat list of numbers | "
+    "результат имеет тип {came}, а нужен плоский список чисел"
+)
+_LENGTH = (
+    "numbers that came back: {came}; logits: {wanted} | вернулось чисел: {came}; логитов: {wanted}"
+)
+_KEPT = (
+    "tokens with a probability: {came}; right: {wanted}, ids {ids} | "
+    "токенов с вероятностью: {came}; верно: {wanted}, номера {ids}"
+)
+_TOTAL = "the probabilities sum to {total:.6g} | вероятности дают в сумме {total:.6g}"
+_TWICE = "two calls in a row give different results | два вызова подряд дают разные результаты"
+_OVERWRITTEN = (
+    "a later call changed the list that an earlier call had returned | "
+    "следующий вызов изменил список, который вернул предыдущий"
+)
+_AFTER_OTHERS = (
+    "after calls with other arguments the first call gives another result | "
+    "после вызовов с другими аргументами повтор первого вызова даёт другой результат"
+)
+
+
+def _probabilities(result: Any, call: Call) -> Tensor:
+    """Anything that can be read as V finite numbers: a list, an array, a tensor."""
+    try:
+        values = [float(value) for value in result]
+    except Exception:
+        came = type(result).__name__
+        raise malformed("type", _NOT_NUMBERS, "list[float]", came=came) from None
+    if len(values) != (wanted := len(call.logits)):
+        raise malformed("length", _LENGTH, str(wanted), came=len(values), wanted=wanted)
+    for token, value in enumerate(values):
+        if not math.isfinite(value):
+            place = Mismatch("probs", (token,), value, finite_wanted())
+            raise Breach("not finite", str(value), finite_wanted(), mismatches=(place,))
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def _distributed(subject: Subject, call: Call, allowed: float) -> float:
+    """The right distribution; what is removed has probability exactly 0."""
+    got, want = subject.value(call), subject.wanted(call)
+    wrong = ((got != 0) != (want != 0)).nonzero().flatten().tolist()
+    if wrong:
+        kept = want.nonzero().flatten().tolist()
+        came, right = int(got.count_nonzero()), len(kept)
+        facts = say(_KEPT, came=came, wanted=right, ids=kept[:8])
+        shown = tuple(Mismatch("probs", (i,), got[i].item(), want[i].item()) for i in wrong[:3])
+        raise Breach("support", str(came), str(right), mismatches=shown, facts=facts)
+    return subject.compare(call, got, want, allowed, label="probs", facts=partial(_sum, got))
+
+
+def _sum(got: Tensor) -> str:
+    """What the probabilities add up to, if that is not 1."""
+    total = math.fsum(got.tolist())
+    return say(_TOTAL, total=total) if abs(total - 1) > 1e-6 else ""
+
+
+def _steady(subject: Subject, call: Call, allowed: float) -> float:
+    """A, A, B, A: the same numbers each time, and nothing overwritten."""
+    held = subject.result(call)
+    kept = [float(value) for value in held]
+    _agree(subject.value(call).tolist(), kept, _TWICE)
+    other = call.but(logits=[logit * -2.0 + 1.0 for logit in call.logits[::-1]])
+    longer = sampling_calls.asked([*other.logits, 5.0], 3.0)
+    for between in (other, longer):
+        subject.value(between)
+    _agree([float(value) for value in held], kept, _OVERWRITTEN)
+    _agree(subject.value(call).tolist(), kept, _AFTER_OTHERS)
+    return 0.0
+
+
+def _agree(got: list[float], kept: list[float], fact: str) -> None:
+    """Not read as a result is: a list that was handed out may have grown since."""
+    pairs = list(itertools.zip_longest(got, kept))
+    places = [i for i, (a, b) in enumerate(pairs) if a != b]
+    if places:
+        shown = tuple(Mismatch("probs", (i,), *pairs[i]) for i in places[:3])
+        count = f"{len(places)}/{len(pairs)}"
+        raise Breach(fact, count, "0", mismatches=shown, facts=say(fact))
+
+
+def _clauses(subject: Subject) -> list[Clause]:
+    """The clauses, the ones that tell most about a mistake first."""
+    ask, mixed = sampling_calls.asked, sampling_calls.MIXED
+    plain = sampling_calls.plain()
+    some = [*plain, ask(mixed, 0.7, 3, 0.9)]
+    counts = [*(ask(mixed, top_k=k) for k in range(1, 6)), ask((1.5,), top_k=1)]
+    logits = (sampling_calls.FOUR, mixed, sampling_calls.TIES)
+    masses = [ask(t, top_p=p) for t in logits for p in sampling_calls.MASSES]
+    # fmt: off
+    return [
+        Clause("result_form", "one finite number per token | по одному конечному числу на токен",
+            formed, some),
+        Clause("arguments_unchanged", "the call leaves the list of logits as it was | "
+            "список логитов после вызова прежний", formed, some),
+        Clause("repeatable", "the same call, the same result, whatever came between | "
+            "тот же вызов — тот же результат, что бы ни было между ними", _steady, some),
+        Clause("softmax", "without filters: the softmax, in the order of the ids | "
+            "без фильтров: softmax в порядке номеров токенов", _distributed, plain, 1e-6),
+        Clause("temperature", "logits / temperature, then the softmax | "
+            "логиты / температура, затем softmax", _distributed, sampling_calls.warm(), 1e-6),
+        Clause("top_k", "the k likeliest survive, renormalised; k = 1 is greedy | "
+            "остаются k вероятнейших, с перенормировкой; k = 1 — жадно",
+            _distributed, counts, 1e-6),
+        Clause("top_k_ties", "exactly k survive: of equal logits the lower ids | "
+            "остаётся ровно k: из равных логитов младшие номера",
+            _distributed, sampling_calls.ties(), 1e-6),
+        Clause("top_p", "the shortest run that reaches p, its last token included | "
+            "кратчайший набор с массой не меньше p, с последним токеном",
+            _distributed, masses, 1e-6),
+        Clause("exact_boundaries", "a mass equal to p is enough; powers of two, no rounding | "
+            "массы, равной p, достаточно; степени двойки, без округлений",
+            _distributed, sampling_calls.boundaries(), 1e-6),
+        Clause("top_p_ends", "p = 1 removes nothing; a tiny p leaves the likeliest | "
+            "p = 1 не удаляет ничего; крошечное p оставляет вероятнейший",
+            _distributed, sampling_calls.ends(), 1e-6),
+        Clause("temperature_first", "the temperature acts before the filters choose | "
+            "температура действует до того, как выбирают фильтры",
+            _distributed, sampling_calls.orders(), 1e-6),
+        Clause("top_k_then_top_p", "top-p measures what top-k left, renormalised | "
+            "top-p отмеряет оставшееся после top-k, с перенормировкой",
+            _distributed, sampling_calls.both_filters(), 1e-6),
+        Clause("any_mixture", "few tokens, ties or none; any temperature with any k and p | "
+            "мало токенов, равные логиты или нет; любые T, k и p",
+            _distributed, sampling_calls.mixtures(), 1e-6),
+        Clause("extreme_logits", "logits in the thousands, tiny temperatures | "
+            "логиты в тысячах, крошечные температуры",
+            _distributed, sampling_calls.extremes(), 1e-6),
+        Clause("large_vocabulary", "the same rules for hundreds of tokens | "
+            "те же правила для сотен токенов", _distributed, sampling_calls.many(), 1e-6),
+        Clause("bad_arguments", "ValueError: T ≤ 0, k or p out of range, bad logits | "
+            "ValueError: T ≤ 0, k или p вне границ, плохие логиты",
+            refuses(ValueError), sampling_calls.illegal()),
+    ]
+    # fmt: on
+
+
+def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
+    errors = {f"{name}_max_error": measured[name] for name in ("temperature", "top_k", "top_p")}
+    worst = max(error for error in measured.values() if isinstance(error, float))
+    return {"probability_max_error": worst, **errors}
+
+
+_REFERENCES = tuple(
+    lambda call, right=right: torch.tensor(right(**call.args), dtype=torch.float64)
+    for right in (by_loops, by_library)
+)
+_TERMS = Terms("token_distribution", _REFERENCES, _probabilities, agree=1e-9)
+SAMPLING = Contract(
+    "sampling",
+    _TERMS,
+    _clauses,
+    by_catalogue(SAMPLING_MISTAKES, sampling_probes, mistaken_distribution()),
+    figures=_figures,
+)
 
 
 def check_sampling_contract(token_distribution: Callable[..., Any]) -> ContractReport:
@@ -104,62 +189,4 @@ def check_sampling_contract(token_distribution: Callable[..., Any]) -> ContractR
 
     Raises:  ContractViolation when a clause is broken: with a small call and what was measured
     """
-    if not callable(token_distribution):
-        kind = type(token_distribution).__name__
-        raise TypeError(f"token_distribution must be a function, got {kind}")
-    subject = ContractSubject(
-        "check_sampling_contract", token_distribution, _SAMPLING_MEANINGS, explain_sampling
-    )
-    with quiet_globals():
-        if is_stub(token_distribution, [1.0, 0.0]):
-            return ContractReport(subject.contract, attempted=False)
-        clauses = tuple(_sampling_clauses(subject))
-    errors = {clause.name: clause.measured for clause in clauses}
-    numbers = [error for error in errors.values() if isinstance(error, float)]
-    figures = {
-        "probability_max_error": max(numbers),
-        "temperature_max_error": errors["temperature"],
-        "top_k_max_error": errors["top_k"],
-        "top_p_max_error": errors["top_p"],
-    }
-    return ContractReport(subject.contract, clauses, figures)
-
-
-def _sampling_clauses(subject: ContractSubject) -> Iterator[ClauseResult]:
-    """Run the clauses one by one, the ones that tell most about a mistake first."""
-    hold = partial(hold_clause, subject, judge=judge_sampling, allowed=1e-6)
-    four, mixed = (3.0, 2.0, 1.0, 0.0), (0.5, 3.0, -1.0, 2.0, 1.5)
-    plain = [SamplingCase(logits) for logits in (four, mixed, (1.5,), (0.0, 0.0, 0.0))]
-    calls = [*plain, SamplingCase(mixed, 0.7, 3, 0.9)]
-    yield hold("result_form", allowed=None, judge=judge_sampling_form, cases=calls)
-    yield hold("arguments_unchanged", allowed=None, judge=judge_sampling_form, cases=calls)
-    yield hold("repeatable", allowed=None, judge=judge_sampling_state, cases=calls)
-    yield hold("softmax", cases=plain)
-    warmths = (0.5, 2.0, 0.1, 10.0)
-    warm = [SamplingCase(logits, warmth) for logits in (four, mixed) for warmth in warmths]
-    warm += [SamplingCase((0.0, 1e-6, 3e-6), 1e-6), SamplingCase((0.0, 1e6, 3e6), 1e6)]
-    warm.append(SamplingCase((0.0, 1e-12, 3e-12), 1e-12))
-    yield hold("temperature", cases=warm)
-    counts = [SamplingCase(mixed, top_k=k) for k in range(1, 6)]
-    yield hold("top_k", cases=[*counts, SamplingCase((1.5,), top_k=1)])
-    yield hold("top_k_ties", cases=sampling_ties())
-    masses = (0.05, 0.3, 0.6, 0.62, 0.8, 0.9, 0.93, 0.99)
-    logits = (four, mixed, (1.0, 3.0, 3.0, 3.0, 2.0))
-    yield hold("top_p", cases=[SamplingCase(t, top_p=p) for t in logits for p in masses])
-    yield hold("exact_boundaries", cases=sampling_boundaries())
-    tail = (0.0, -50.0, -3.0)
-    ends = [SamplingCase(logits, top_p=p) for logits in (tail, mixed) for p in (1.0, 1e-9, 1e-30)]
-    ends.append(SamplingCase(tail, top_p=0.995))
-    yield hold("top_p_ends", cases=[*ends, SamplingCase(tail, top_k=2, top_p=1.0)])
-    yield hold("temperature_first", cases=sampling_orders())
-    both = [SamplingCase(t, None, k, p) for t in (four, mixed) for k in (2, 3) for p in masses[2:]]
-    flat = (1.0, 1.2, 1.1, 0.9, 1.15)
-    both += [SamplingCase(flat, None, k, p) for k in (2, 3) for p in (0.3, 0.45, 0.55, 0.75)]
-    both += [SamplingCase(mixed, warmth, 3, 0.6) for warmth in (0.4, 2.5)]
-    both += [SamplingCase(mixed, None, k, p) for k in (1, 5) for p in (0.3, 0.6, 0.95)]
-    both += [SamplingCase((0.0,) * 4, None, 2, 0.5), SamplingCase(logits[2], 2.0, 2, 0.6)]
-    yield hold("top_k_then_top_p", cases=both)
-    yield hold("any_mixture", cases=sampling_combinations())
-    yield hold("extreme_logits", cases=sampling_extremes())
-    yield hold("large_vocabulary", cases=sampling_many())
-    yield hold("bad_arguments", allowed=None, judge=judge_sampling_refusal, cases=sampling_bad())
+    return SAMPLING.check(token_distribution)

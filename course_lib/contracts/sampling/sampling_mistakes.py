@@ -1,12 +1,11 @@
 """Sampling distributions that are wrong in one way each, as people reported them."""
 
-from course_lib.contracts.sampling._sampling_calls import ACCEPTING_MISTAKES, WRITING_MISTAKES
-from course_lib.contracts.sampling._sampling_temperatures import (
+from course_lib.contracts.sampling.filter_mistakes import TOP_K_MISTAKES, TOP_P_MISTAKES
+from course_lib.contracts.sampling.refusal_mistakes import ACCEPTING_MISTAKES, WRITING_MISTAKES
+from course_lib.contracts.sampling.temperature_mistakes import (
     ENDING_MISTAKES,
     TEMPERATURE_MISTAKES,
 )
-from course_lib.contracts.sampling._sampling_top_k import TOP_K_MISTAKES
-from course_lib.contracts.sampling._sampling_top_p import TOP_P_MISTAKES
 
 SAMPLING_MISTAKES = (
     *TEMPERATURE_MISTAKES,

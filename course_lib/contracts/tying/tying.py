@@ -185,11 +185,11 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("one_parameter", "head.weight is embedding.weight: one Parameter, listed once | "
                "head.weight is embedding.weight: один параметр, учтён 1 раз", _identity, calls),
         Clause("gradient", "its gradient is the sum of what both uses give | "
-               "его градиент — сумма того, что дают оба применения", _gradient, calls),
+               "его градиент — сумма того, что дают оба применения", _gradient, calls),
         Clause("optimiser_step", "after a step still one, moved once (SGD, AdamW) | "
                "после шага (SGD, AdamW) он всё так же один и сдвинут один раз", _steps, few),
         Clause("conversion", "another dtype, and still one Parameter | "
-               "другой тип чисел — и по-прежнему один параметр", _conversion, few),
+               "другой тип чисел — и по-прежнему один параметр", _conversion, few),
         Clause("deep_copy", "a deep copy is tied too, and shares nothing | "
                "глубокая копия тоже связана, но общего с исходной нет", _copy, few),
         Clause("loading", "a state_dict comes back, and there is still one | "

@@ -1,0 +1,84 @@
+"""The tiny decoder, run on a padded batch, whose steps can be done wrongly."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_lib.contracts.cache.tiny_decoder import TinyDecoder, fitting_ids
+
+
+class TinyBatch:
+    """Last logits of one prompt, and of a batch of prompts that are padded on the left.
+
+    `steps` replaces steps by name; each gets the batch first. Padding is token 0.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int = 11,
+        context_length: int = 12,
+        n_layers: int = 2,
+        seed: int = 18,
+        **steps: Callable[..., Any],
+    ) -> None:
+        self.decoder = TinyDecoder(vocab_size, context_length, n_layers, seed)
+        self.vocab_size, self.context_length = vocab_size, context_length
+        self.steps, self.memory = steps, None
+
+    def step(self, name: str, *args: Any) -> Any:
+        """Take a step the way that was handed in, or else the right way."""
+        return self.steps.get(name, _RIGHT[name])(self, *args)
+
+    def last_logits_one(self, prompt: Sequence[int]) -> np.ndarray:
+        """The logits after a prompt."""
+        return self.decoder.full_logits(prompt)[-1]
+
+    def last_logits_batch(self, prompts: list[list[int]]) -> np.ndarray:
+        """The logits after each prompt, all in one padded batch."""
+        for prompt in prompts:
+            fitting_ids(self.decoder, prompt)
+        prompts = self.step("arrange", prompts)
+        width = self.step("width", prompts)
+        ids, valid = self.step("pad", prompts, width)
+        valid = self.step("know", ids, valid)
+        rows = []
+        for row in range(len(prompts)):
+            positions = self.step("place", valid[row])
+            logits = self.decoder.rows_at(ids[row], positions, self.step("see", valid, row))
+            rows.append(logits[self.step("read", valid, row)])
+        return self.step("finish", np.stack(rows), prompts)
+
+
+def padded_left(batch: Any, prompts: list[list[int]], width: int) -> tuple:
+    """Padded ids and which of them are real, [B, T] both; prompts stand at the right end."""
+    ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :], valid[row, width - len(prompt) :] = prompt, True
+    return ids, valid
+
+
+def padded_right(batch: Any, prompts: list[list[int]], width: int) -> tuple:
+    """The same with the prompts at the left end."""
+    ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
+    for row, prompt in enumerate(prompts):
+        ids[row, : len(prompt)], valid[row, : len(prompt)] = prompt, True
+    return ids, valid
+
+
+def seen_in_batch(keys: np.ndarray) -> np.ndarray:
+    """Causal, and only these keys; every token sees itself, so that no row is empty."""
+    size = len(keys)
+    return (np.tri(size, dtype=bool) & keys) | np.eye(size, dtype=bool)
+
+
+_RIGHT = {
+    "arrange": lambda batch, prompts: prompts,
+    "width": lambda batch, prompts: max(map(len, prompts)),
+    "pad": padded_left,
+    "know": lambda batch, ids, valid: valid,
+    "place": lambda batch, valid: np.maximum(np.cumsum(valid) - 1, 0),
+    "see": lambda batch, valid, row: seen_in_batch(valid[row]),
+    "read": lambda batch, valid, row: -1,
+    "finish": lambda batch, rows, prompts: rows,
+}
