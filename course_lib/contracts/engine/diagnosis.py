@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from course_lib.contracts.engine.mistake import Mistake, both_mistakes
@@ -88,12 +89,9 @@ def diagnose(
     core = {n for n, probe in enumerate(probes) if probe.core}
     if not wrong:
         return Diagnosis()
-    if is_unsteady(given[0]):
-        answers = [
-            (each, _unsteady_answers(each, candidate, probes, given, known)) for each in catalogue
-        ]
-    else:
-        answers = [(each, _answers_of(each, probes, right, given, known)) for each in catalogue]
+    unsteady = is_unsteady(given[0])
+    found = partial(_unsteady_answers, candidate=candidate) if unsteady else _answers_of
+    answers = [(each, found(each, probes, right, given, known)) for each in catalogue]
     everywhere = _suspicions(answers, right, given, set(range(len(probes))))
     if wrong & core <= _explained(everywhere):
         return _diagnosis_in_words(everywhere, wrong, core, "everywhere")
@@ -231,7 +229,13 @@ def _diagnosis_in_words(
 
 
 def _unsteady_answers(
-    mistake: Mistake, candidate: Any, probes: Sequence[Probe], given: Sequence, known: dict
+    mistake: Mistake,
+    probes: Sequence[Probe],
+    right: Sequence,
+    given: Sequence,
+    known: dict,
+    *,
+    candidate: Any,
 ) -> list[Any]:
     """Whether a mistake is unsteady as the candidate is; which way, is not worth more looks."""
     if given[0] == UNSTEADY[1]:
