@@ -165,11 +165,16 @@ def a_little_off(right):
     return reference
 
 
+def references_of(contract):
+    found = declared(contract)
+    return found.terms.references if found else ()
+
+
 REFERENCES = [
     (contract, number)
     for contract in trials()
-    if (found := declared(contract))
-    for number in range(len(found.terms.references) if len(found.terms.references) > 1 else 0)
+    if len(references_of(contract)) > 1
+    for number in range(len(references_of(contract)))
 ]
 
 
