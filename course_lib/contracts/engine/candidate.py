@@ -7,7 +7,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,18 +53,6 @@ class Breach(Exception):
     def told(self) -> str:
         """What the failure proves, in words."""
         return self.facts if isinstance(self.facts, str) else self.facts()
-
-
-@dataclass(frozen=True)
-class ContractSubject:
-    """A candidate before its contract: who it is, what is asked of it, how to explain it."""
-
-    contract: str
-    candidate: Callable[..., Any]
-    meanings: dict[str, dict[str, str]]
-    explain: Callable[[Any], Diagnosis]
-    fields: tuple[str, ...] = ()
-    figures: dict[str, float] = field(default_factory=dict)
 
 
 @contextmanager
@@ -218,10 +205,10 @@ def finite_wanted() -> str:
 
 
 def hold_clause(
-    subject: ContractSubject,
+    subject: Any,  # the Subject
     name: str,
     allowed: float | None,
-    judge: Callable[[ContractSubject, Any], float],
+    judge: Callable[[Any, Any], float],
     cases: Iterable[Any],
 ) -> ClauseResult:
     """Judge the candidate on every case; return the largest error or raise the violation.
@@ -257,7 +244,7 @@ def hold_clause(
     return ClauseResult(name, localized(subject.meanings[name]), worst, allowed)
 
 
-def named_by(subject: ContractSubject) -> Diagnosis:
+def named_by(subject: Any) -> Diagnosis:
     """Which catalogued mistakes the candidate equals."""
     return subject.explain(subject)
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, Given, same_values
 from course_lib.contracts.engine.candidate import (
     Breach,
-    ContractSubject,
     call_candidate,
     finite_wanted,
 )
+from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
 
@@ -74,16 +74,22 @@ def wanted(terms: Terms, call: Call) -> Any:
 
 
 @dataclass(frozen=True)
-class Subject(ContractSubject):
-    """A candidate before its contract, with what the judges ask about it.
+class Subject:
+    """A candidate before its contract: what is asked of it, and how a mistake is explained.
 
-    `options` are the contract's own arguments (vocab_size, fields); `seen` is what an observer
-    made of the candidate beforehand.
+    `meanings` says each clause in every language; `options` are the contract's own arguments
+    (vocab_size, fields); `seen` is what an observer made of the candidate beforehand; `figures`
+    takes what judges measure on the way.
     """
 
-    terms: Terms = field(default_factory=lambda: Terms("candidate"))
+    contract: str
+    candidate: Callable[..., Any]
+    meanings: dict[str, dict[str, str]]
+    explain: Callable[[Any], Diagnosis]
+    terms: Terms
     options: Mapping[str, Any] = field(default_factory=dict)
     seen: Any = None
+    figures: dict[str, float] = field(default_factory=dict)
 
     def wanted(self, call: Call) -> Any:
         """The right answer, on which the references agree."""
