@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Container, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from course_build.base.files import changed_files, write_files
 from course_build.base.findings import CourseError, Finding
@@ -32,7 +33,7 @@ def fingerprint(path: str, data: bytes) -> str:
     return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
-def _text(cell: Mapping) -> dict:
+def _text(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What one cell says; a list of lines is one text."""
     said = {name: cell[name] for name in TEXT_OF if cell.get(name)}
     source = said.get("source", "")

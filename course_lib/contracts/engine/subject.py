@@ -44,9 +44,10 @@ class Terms:
 
     `asked` names the function; `references` give the right answer from a call, and must agree to
     `agree` (one may give None for a call it does not cover); `read` takes what came back to
-    tensors, or raises a Breach of "result_form"; `misses` measures an error; `between` gives other
-    calls to make between two equal ones; `facts` says what a wrong result proves; `kept_by` is the
-    clause that a changed argument breaks; with `differentiable` the answer must be right without
+    tensors, or raises a Breach of "result_form"; `misses` measures an error, and `told` that
+    of a refused one, where another scale is easier to read; `between` gives other calls to make
+    between two equal ones; `facts` says what a wrong result proves; `kept_by` is the clause that a
+    changed argument breaks; with `differentiable` the answer must be right without
     recording gradients too; `fine` says which numbers of a field may come: the finite ones.
     """
 
@@ -60,6 +61,7 @@ class Terms:
     kept_by: str = "arguments_unchanged"
     differentiable: bool = False
     fine: Callable[[str, Tensor], Tensor] = lambda name, part: part.isfinite()
+    told: Callable[[Tensor, Tensor, Call], Tensor] | None = None
 
 
 def wanted(terms: Terms, call: Call) -> Any:
@@ -159,14 +161,16 @@ class Subject:
             error = self._errors(call, parts(got, label)[name], part)
             worst = max(worst, error.max().item() if error.numel() else 0.0)
             if worst > allowed:
+                told = self._errors(call, parts(got, label)[name], part, self.terms.told)
+                worst = told.max().item()
                 pair = (parts(each, label)[name] for each in (seen, right))
                 wrong = _first_places(name, error > allowed, *pair)
                 raise Breach(f"{kind} {name}", worst, allowed, mismatches=wrong, facts=facts)
         return worst
 
-    def _errors(self, call: Call, got: Tensor, want: Tensor) -> Tensor:
+    def _errors(self, call: Call, got: Tensor, want: Tensor, misses: Any = None) -> Tensor:
         """The errors, number by number: none where both are the same, infinite for NaN."""
-        errors = self.terms.misses(got.double(), want.double(), call)
+        errors = (misses or self.terms.misses)(got.double(), want.double(), call)
         return torch.where(got == want, 0.0, errors).nan_to_num(math.inf, math.inf)
 
 

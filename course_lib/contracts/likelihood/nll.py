@@ -8,7 +8,7 @@ import torch
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
 from course_lib.contracts.engine.read import number
-from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.subject import Subject, Terms, relative
 from course_lib.contracts.likelihood.means import another, mean_clauses, mean_probes, told_count
 from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES, mistaken_nll
 from course_lib.contracts.likelihood.texts import following, mean, misses_in_nats, surprised
@@ -43,6 +43,7 @@ _TERMS = Terms(
     another,
     told_count,
     kept_by="independent_results",
+    told=relative,
 )
 NLL = Contract("nll", _TERMS, _clauses, by_catalogue(NLL_MISTAKES, _probes, mistaken_nll()))
 

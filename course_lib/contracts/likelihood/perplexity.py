@@ -11,7 +11,7 @@ from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.read import number
-from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.subject import Subject, Terms, relative
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.likelihood.means import another, mean_clauses, mean_probes, told_count
 from course_lib.contracts.likelihood.perplexity_mistakes import (
@@ -33,6 +33,12 @@ def misses_in_logs(got: Tensor, want: Tensor, call: Call) -> Tensor:
     if not (got > 0 and want > 0):
         return torch.where(got == want, 0.0, math.inf)
     return misses_in_nats(got.log(), want.log(), call)
+
+
+def _told_in_logs(got: Tensor, want: Tensor, call: Call) -> Tensor:
+    """The same, but for the scale: a learner reads nats."""
+    told = misses_in_logs(got, want, call)
+    return told if told.isinf() else relative(got.log(), want.log(), call)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -65,6 +71,7 @@ _TERMS = Terms(
     another,
     told_count,
     kept_by="independent_results",
+    told=_told_in_logs,
 )
 PERPLEXITY = Contract(
     "perplexity",
