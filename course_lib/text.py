@@ -6,6 +6,7 @@ LANGUAGE = "en"  # each notebook sets its own
 
 # What a language writes for Python's comma, point and hyphen; and between bare thousands.
 _NUMBER_MARKS = {"en": ",.-", "ru": "\N{NO-BREAK SPACE},\N{MINUS SIGN}"}
+LANGUAGES = tuple(_NUMBER_MARKS)  # in the order in which "English | русский" gives them
 _BARE_THOUSANDS = {"en": "", "ru": "\N{NO-BREAK SPACE}"}
 
 

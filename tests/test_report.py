@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from course_build.base.settings import SETTINGS_FILE, parse_settings
+from course_build.proofreading.strings import BAR, paired_strings
 from course_lib import text
 from course_lib.report import (
     ClauseResult,
@@ -212,6 +213,18 @@ def language_tables():
                     yield place, dict(zip(keys, map(ast.literal_eval, node.values), strict=True))
 
 
+def contract_texts():
+    """Every "English | русский" of the contracts, as a table like the others."""
+    for path in sorted((LIBRARY / "contracts").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for nodes in paired_strings(tree, SETTINGS.languages):
+            values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+            texts = values[0].split(BAR) if len(values) == 1 else values
+            texts = texts * (len(SETTINGS.languages) // len(texts))  # one is the same in all
+            place = f"{path.relative_to(LIBRARY.parent)}:{nodes[0].lineno}"
+            yield place, dict(zip(SETTINGS.languages, texts, strict=True))
+
+
 def fields(template):
     return sorted(
         (name, spec)  # not how it is quoted: languages differ in that
@@ -222,8 +235,8 @@ def fields(template):
 
 def test_every_text_exists_in_every_language_with_the_same_fields():
     """Drafts may lack it; the source language is the first: it stands in for what is missing."""
-    tables = list(language_tables())
-    assert len(tables) > 150
+    tables = [*language_tables(), *contract_texts()]
+    assert len(tables) > 1500
     for place, texts in tables:
         assert next(iter(texts)) == SETTINGS.languages[0], place
         assert set(SETTINGS.complete) <= set(texts) <= LANGUAGES, place
@@ -231,7 +244,7 @@ def test_every_text_exists_in_every_language_with_the_same_fields():
 
 
 def test_russian_texts_are_russian_and_english_ones_are_not():
-    for place, texts in language_tables():
+    for place, texts in [*language_tables(), *contract_texts()]:
         assert not re.search("[а-яё]", texts["en"]), place
         code = texts["ru"] == texts["en"]  # and nothing else may look the same
         marks = not re.search(r"\w", texts["ru"] + texts["en"])  # a decimal comma and the like
@@ -240,7 +253,7 @@ def test_russian_texts_are_russian_and_english_ones_are_not():
 
 def test_identifiers_are_the_same_in_every_language():
     """A name like top_k or w_q must not be lost or changed by the translation."""
-    for place, texts in language_tables():
+    for place, texts in [*language_tables(), *contract_texts()]:
         identifiers = [
             set(re.findall(r"\b(?:[a-z]+_[a-z_]+|\w+=\w+)\b", re.sub(r"\{.*?\}", "", template)))
             for template in texts.values()
@@ -252,6 +265,8 @@ def test_no_name_is_defined_twice_in_what_a_notebook_may_embed():
     """But for the field's names in the oracle, which `layers` has too; no notebook has both."""
     homes = {}
     for path in sorted(LIBRARY.rglob("*.py")):
+        if path.relative_to(LIBRARY).parts[0] in ("checking", "contracts", "mistakes"):
+            continue  # packed as files, or in no notebook: names of their own
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = [node.name] if hasattr(node, "name") else []
             if isinstance(node, ast.Assign):

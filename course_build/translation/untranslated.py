@@ -13,10 +13,12 @@ from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree
 
+from course_build.library.payload import unpacked
 from course_build.outputs.executed import joined, outputs
 from course_build.outputs.views import VIEW, read_view
 from course_build.proofreading.languages import TABLES, script_of
 from course_build.source.code import parse_code
+from course_build.source.header import LIBRARY_KEY
 from course_build.text.strings import Text, is_text
 
 SVG = "image/svg+xml"
@@ -216,7 +218,10 @@ def _says(pattern: str) -> bool:
 def _trees(notebook: Mapping[str, Any]) -> Iterator[ast.Module]:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            yield parse_code(joined(cell["source"]))
+            source = joined(cell["source"])
+            yield parse_code(source)
+            if cell["id"] == LIBRARY_KEY:  # its code is the notebook's too
+                yield from (ast.parse(text) for text in unpacked(source).values())
 
 
 def _without(text: str, said: Collection[re.Pattern[str]]) -> str:

@@ -67,7 +67,9 @@ def test_root_is_let_in_with_a_line(started, monkeypatch, capsys):
 
 def test_make_lab_passes_the_language_and_the_options_on():
     command = ["make", "-n", "lab", "LANG=ru", "ARGS=--no-browser"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    options = {"cwd": ROOT, "env": outside, "capture_output": True, "text": True, "check": True}
+    told = subprocess.run(command, **options).stdout
     assert told.split()[-4:] == ["course_build.lab", "--lang", "ru", "--no-browser"]
 
 

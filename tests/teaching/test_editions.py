@@ -3,6 +3,8 @@
 import re
 from string import Formatter
 
+import pytest
+
 from course_build.notebook.exercises import leaks
 from course_build.outputs.executed import joined
 from course_build.source.cells import Cell
@@ -10,6 +12,8 @@ from course_build.teaching import catalogue
 from course_build.teaching.words import WORDS
 
 from .conftest import LANGUAGES, each_module
+
+pytestmark = pytest.mark.delivery
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?=[)#\s])")
 

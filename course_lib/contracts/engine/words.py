@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from course_lib.text import localized
-
-_LANGUAGES = ("en", "ru")  # in the order in which a text gives them
+from course_lib.text import LANGUAGES, localized
 
 
 def both(text: str | tuple[str, ...]) -> dict[str, str]:
@@ -13,9 +11,9 @@ def both(text: str | tuple[str, ...]) -> dict[str, str]:
     A text that has " | " in it, as some code does, is given as a pair.
     """
     parts = tuple(text.split(" | ")) if isinstance(text, str) else text
-    if len(parts) not in (1, len(_LANGUAGES)):
-        raise ValueError(f"one text, or one for each of {_LANGUAGES}, got {text!r}")
-    return dict(zip(_LANGUAGES, parts * (len(_LANGUAGES) // len(parts)), strict=True))
+    if len(parts) not in (1, len(LANGUAGES)):
+        raise ValueError(f"one text, or one for each of {LANGUAGES}, got {text!r}")
+    return dict(zip(LANGUAGES, parts * (len(LANGUAGES) // len(parts)), strict=True))
 
 
 def say(text: str | tuple[str, ...], **values: Any) -> str:
