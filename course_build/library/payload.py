@@ -127,6 +127,11 @@ def unpacked(cell: str) -> dict[str, bytes]:
     return {name: _inflate(line, against) for name, line in lines.items()}
 
 
+def excerpt(cell: str) -> str:
+    """Such a cell for who reads it: of what is packed, the beginning of each line."""
+    return re.sub(r'"([^"\n]{40})[^"\n]{60,}"', r'"\1..."', cell)
+
+
 def _inflate(line: str, against: bytes = b"") -> bytes:
     return zlib.decompressobj(-15, zdict=against).decompress(base64.b85decode(line))
 

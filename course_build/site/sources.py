@@ -7,12 +7,14 @@ from typing import Any
 from urllib.parse import quote
 
 from course_build.base.settings import Settings
+from course_build.library.payload import excerpt
 from course_build.notebook.glossary_links import PAGE
 from course_build.notebook.head import in_colab, links
-from course_build.outputs.executed import read_notebook
+from course_build.outputs.executed import joined, read_notebook
 from course_build.site.minutes import minutes
 from course_build.site.pages import Links, index_page, module_sources, page_text
 from course_build.site.sections import Section, places, plain, split
+from course_build.source.header import LIBRARY_KEY
 
 INDEX, WELCOME = "index", "welcome"
 BINDER = "https://mybinder.org/v2/gh"
@@ -49,8 +51,18 @@ def all_pages(
 
 def cut(notebooks: Mapping[str, bytes]) -> dict[str, list[Section]]:
     """The sections of each module, {stem: ...}, in the modules' order."""
-    named = {PurePosixPath(path).stem: read_notebook(path, notebooks[path]) for path in notebooks}
+    named = _readable(notebooks)
     return {stem: split(named[stem], stem) for stem in sorted(named)}
+
+
+def _readable(notebooks: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The notebooks by stem; of the packed library a page shows how each line begins."""
+    named = {PurePosixPath(path).stem: read_notebook(path, notebooks[path]) for path in notebooks}
+    for notebook in named.values():
+        for cell in notebook["cells"]:
+            if cell["id"] == LIBRARY_KEY:
+                cell["source"] = excerpt(joined(cell["source"]))
+    return named
 
 
 def _pages(
@@ -63,7 +75,7 @@ def _pages(
 ) -> Pages:
     made, sections = Pages(), cut(notebooks)
     cells, has_glossary = places(sections), PurePosixPath(PAGE).stem in texts
-    named = {PurePosixPath(path).stem: read_notebook(path, notebooks[path]) for path in notebooks}
+    named = _readable(notebooks)
     for stem, pages in sections.items():
         head = links(stem, list(sections), language, rendered, has_glossary)
         made.sources |= module_sources(named[stem], stem, pages, head, cells)
