@@ -92,7 +92,7 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
                "транспонированные и расширенные входы: тот же результат",
                everything, inputs.layouts(), 1e-10),
         Clause("extreme_logits", "scores of ±800 to ±300000: finite and right | "
-               "оценки от ±800 до ±300 000: результат конечен и верен",
+               "оценки от ±800 до ±300 000: результат конечен и верен",
                numbers, inputs.extremes(), 1e-8),
         Clause("hidden_keys", "a hidden key has no influence, however large | "
                "закрытый ключ не влияет, как бы велик он ни был",

@@ -27,10 +27,10 @@ _DIAGNOSIS_TEXTS = {
         "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
     },
     "or": {
-        "en": " — or, indistinguishable here, like {told}",
-        "ru": " — или, что здесь неотличимо, как {told}",
+        "en": " — or, indistinguishable here, like {told}",
+        "ru": " — или, что здесь неотличимо, как {told}",
     },
-    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
+    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
     "more": {
         "en": "; not every wrong answer is explained by this",
         "ru": "; этим объясняются не все неверные ответы",
