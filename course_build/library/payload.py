@@ -51,8 +51,8 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 def needed_files(library: Mapping[str, bytes], modules: Iterable[str]) -> set[str]:
-    """The paths of these modules and of all that they import, however deep."""
-    waiting = [(module, "") for module in modules]
+    """The paths of these modules, or of what a package gives by such a name, and all imports."""
+    waiting = [each for module in modules for each in ((module, ""), module.rpartition(".")[::2])]
     if waiting:
         waiting.append((ALWAYS, ""))
     found: set[str] = set()

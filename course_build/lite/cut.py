@@ -136,17 +136,23 @@ def packages(imports: str, lacks: Callable[[str], bool]) -> set[str]:
 def imports_of(imports: str, read: set[str]) -> str:
     """A cell of imports: its title, if it has one, and of its names those that are read."""
     lines = [line for line in imports.split("\n")[:1] if line.startswith("#")]
-    for node, _ in _sources(imports):
+    for node in _imports(imports):
         node.names = [a for a in node.names if (a.asname or a.name).split(".")[0] in read]
         if node.names:
             lines.append(ast.unparse(node))
     return "\n".join(lines)
 
 
+def _imports(imports: str) -> list[ast.Import | ast.ImportFrom]:
+    body = ast.parse(imports).body
+    return [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def _sources(imports: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
-    for node in ast.parse(imports).body:
-        module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-        yield node, module
+    """Each import with what it asks for: a package may load that only when it is asked."""
+    for node in _imports(imports):
+        above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        yield from ((node, above + alias.name) for alias in node.names)
 
 
 def _prose(cells: Sequence[Cell], kept: set[str]) -> Iterator[str]:
