@@ -19,6 +19,7 @@ ORDER = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15)
 
 Symbol = tuple[int, int, int]  # a code's number, then how many extra bits, and their value
 Token = int | tuple[int, int]  # a byte, or a repetition: how long, how far back
+Table = tuple[int, dict[bytes, int], dict[bytes, int]]  # a size, and where each run of it was last
 
 
 def _symbols(first: int, extras: Iterable[int]) -> list[Symbol]:
@@ -51,7 +52,7 @@ def _places(text: bytes, size: int) -> dict[bytes, int]:
 def _tokens(content: bytes, common: bytes) -> list[Token]:
     """Bytes and repetitions; one that begins a byte later is preferred where it is longer."""
     text, at = common + content, len(common)
-    tables = [(size, _places(common, size), {}) for size in GRAMS]
+    tables: list[Table] = [(size, _places(common, size), {}) for size in GRAMS]
     tokens: list[Token] = []
     found = _longest(text, at, tables)
     while at < len(text):
@@ -72,7 +73,7 @@ def _tokens(content: bytes, common: bytes) -> list[Token]:
     return tokens
 
 
-def _longest(text: bytes, at: int, tables: Sequence[tuple[int, dict, dict]]) -> tuple[int, int]:
+def _longest(text: bytes, at: int, tables: Sequence[Table]) -> tuple[int, int]:
     """How long the text from here was there before, and where; (0, 0) if it was not."""
     most = min(LONGEST, len(text) - at)
     for size, old, new in tables:

@@ -10,6 +10,7 @@ import builtins
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from course_build.base.findings import CourseError, Finding
 from course_build.base.places import PACKAGE
@@ -70,7 +71,7 @@ def is_embed(cell: Cell) -> bool:
     return any(imports_library(node) for node in ast.walk(parse_code(cell.text)))
 
 
-def imports_library(node: ast.AST) -> bool:
+def imports_library(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom]:
     """Is this node an import of the library or of something in it?"""
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return False
@@ -111,12 +112,12 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
             wrong("mixed-embed", node.lineno, "other code beside an embedding import", mend)
         elif problem := import_problem(node):
             wrong("embed-import", node.lineno, *problem)
-        else:
+        elif isinstance(node, ast.ImportFrom):  # a whole import of the library was refused above
             for alias in node.names:
                 if alias.name in [request.name for request in requests]:
                     message = f"{alias.name} is imported twice in this cell"
                     wrong("twice", node.lineno, message, "import it once")
-                requests.append(Request(node.module, alias.name, node.lineno))
+                requests.append(Request(node.module or "", alias.name, node.lineno))
     for line, _, comment in comments(cell.text) if cell.role is None else ():
         mend = "say it in prose, or in the library"
         wrong("embed-comment", line, f"this comment would vanish: {comment}", mend)

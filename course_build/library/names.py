@@ -40,7 +40,7 @@ def _read_before_bound(node: ast.ClassDef) -> set[str]:
     bound: set[str] = set()
     for statement in node.body:
         early |= set(_read_at_once(statement)) - bound
-        bound |= {getattr(statement, "name", None)} | {
+        bound |= {getattr(statement, "name", "")} | {
             part.id
             for part in ast.walk(statement)
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
@@ -63,7 +63,7 @@ def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
     yield from (arg for arg in (arguments.vararg, arguments.kwarg) if arg)
 
 
-def _names_in_strings(annotation: ast.expr) -> Iterator[str]:
+def _names_in_strings(annotation: ast.AST) -> Iterator[str]:
     """Names inside quoted annotations; the strings of a Literal are values, not names."""
     if isinstance(annotation, ast.Subscript):
         literal = annotation.value
@@ -85,7 +85,7 @@ def _read_at_once(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node.id
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        parts = [*node.decorator_list, node.args, node.returns]
+        parts: list[ast.AST | None] = [*node.decorator_list, node.args, node.returns]
     elif isinstance(node, ast.Lambda):
         parts = [node.args]
     else:

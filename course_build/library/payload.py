@@ -120,9 +120,17 @@ def cell_text(payload: Payload, language: str, changed: str, other: str) -> str:
     )
 
 
+def _call(cell: str) -> ast.Call:
+    """The call at the end of such a cell."""
+    match ast.parse(cell).body[-1]:
+        case ast.Expr(value=ast.Call() as call):
+            return call
+    raise ValueError("the cell that carries the library ends with no call")
+
+
 def unpacked(cell: str) -> dict[str, bytes]:
     """The files that such a cell carries."""
-    *_, shared, lines = map(ast.literal_eval, ast.parse(cell).body[-1].value.args)
+    *_, shared, lines = map(ast.literal_eval, _call(cell).args)
     against = _inflate(shared)
     return {name: _inflate(line, against) for name, line in lines.items()}
 

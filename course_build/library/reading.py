@@ -26,7 +26,7 @@ def read_library_module(name: str, path: str, data: bytes) -> LibraryModule:
         return _read(name, path, decode(path, data))
     except CourseError as error:
         lines = data.decode("utf-8-sig", "replace").split("\n")
-        quoted = [f.quoting("".join(lines[f.line - 1 : f.line])) for f in error.findings]
+        quoted = [f.quoting("".join(lines[(f.line or 0) - 1 : f.line])) for f in error.findings]
         raise CourseError(quoted) from error
 
 
@@ -47,9 +47,9 @@ def _read(name: str, path: str, text: str) -> LibraryModule:
     for node in tree.body:
         reader.read(node)
     for top in filter(reader.is_suspect, tree.body):
-        for node in ast.walk(top):
-            if problem := _problem_anywhere(node, at_top=node is top):
-                reader.refuse(node, *problem)
+        for part in ast.walk(top):
+            if problem := _problem_anywhere(part, at_top=part is top):
+                reader.refuse(part, *problem)
     stop_if_broken(reader.findings)
     links = {**lazy_links(tree), **reader.links}
     return LibraryModule(name, path, reader.definitions, reader.imports, links)
@@ -80,7 +80,7 @@ class _Reader:
             message = f"a top-level {type(node).__name__} statement"
             mend = "use only functions, classes and simple assignments at the top level"
             self.refuse(node, message, mend)
-        self.end_of_previous = node.end_lineno
+        self.end_of_previous = node.end_lineno or node.lineno
 
     def read_import(self, node: ast.Import | ast.ImportFrom) -> None:
         problem = import_problem(node)
@@ -123,7 +123,8 @@ class _Reader:
 
 def _first_line(node: ast.stmt) -> int:
     """Where a statement begins: at its first decorator."""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def import_problem(node: ast.Import | ast.ImportFrom) -> Problem | None:
@@ -149,11 +150,13 @@ def _problem_anywhere(node: ast.AST, *, at_top: bool) -> Problem | None:
     """What may stand nowhere, not even inside a function."""
     if isinstance(node, ast.Global):
         return "a global statement", "pass values instead"
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in DYNAMIC:
-        return f"{node.func.id}() hides which names are needed", "name them in the code"
-    inner_import = isinstance(node, ast.Import | ast.ImportFrom) and not at_top
-    if inner_import and (
-        getattr(node, "level", 0) or any(i.package == PACKAGE for i in imports_in(node))
+    called = getattr(node, "func", None)
+    if isinstance(called, ast.Name) and called.id in DYNAMIC:
+        return f"{called.id}() hides which names are needed", "name them in the code"
+    if (
+        not at_top
+        and isinstance(node, ast.Import | ast.ImportFrom)
+        and (getattr(node, "level", None) or any(i.package == PACKAGE for i in imports_in(node)))
     ):
         return f"a {PACKAGE} import inside a definition", "move it to the module's top"
     return None

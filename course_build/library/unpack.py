@@ -40,7 +40,7 @@ def use_course_lib(
 
     # A checkout, an installed wheel, an earlier run of this cell: the same files serve as well.
     spec = importlib.util.find_spec("course_lib")
-    found = [*(spec.submodule_search_locations or [spec.origin])] if spec else []
+    found = [*(spec.submodule_search_locations or [str(spec.origin)])] if spec else []
     if not any(digest(read(Path(place))) == sha256 for place in found):
         if found:
             print(other.format(place=found[0]))
@@ -74,4 +74,4 @@ def use_course_lib(
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
     if "text.py" in files:
-        importlib.import_module("course_lib.text").LANGUAGE = language
+        vars(importlib.import_module("course_lib.text"))["LANGUAGE"] = language

@@ -21,7 +21,7 @@ from course_build.source.twins import Unit
 
 EDITIONS = ("learner", "solved")
 TITLE_WIDTH = 60
-TAGS = {"stub": ["exercise"], "check": ["exercise-check"]}
+TAGS: dict[str | None, list[str]] = {"stub": ["exercise"], "check": ["exercise-check"]}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class NotebookCell:
         yield self.source
         if self.origin.role == "quiz":
             nodes = ast.walk(parse_code(self.source))
-            yield from (n.value for n in nodes if isinstance(getattr(n, "value", None), str))
+            values = [getattr(node, "value", None) for node in nodes]
+            yield from (value for value in values if isinstance(value, str))
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,13 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
             body = _prose(unit, language, parts.drafts)
             cells.append(_details(cell, say(language, "hint", **place), body))
         elif cell.role == "solution":
-            code = _fenced(cell, _selected(cell, language, languages))
-            cells.append(_details(cell, say(language, "solution"), code))
+            fenced = _fenced(cell, _selected(cell, language, languages))
+            cells.append(_details(cell, say(language, "solution"), fenced))
         elif cell.kind == "markdown":
             cells.append(_cell(cell, _prose(unit, language, parts.drafts)))
         elif cell.role == "quiz":
-            place = parts.questions.index(cell.key) + 1
-            title = say(language, "quiz", number=place, count=len(parts.questions))
+            number = parts.questions.index(cell.key) + 1
+            title = say(language, "quiz", number=number, count=len(parts.questions))
             cells.append(_fold_under(title, _cell(cell, _selected(cell, language, languages))))
         elif cell.role == "folded":
             plain = _cell(cell, _selected(cell, language, languages))
@@ -134,7 +135,7 @@ def solve(
     cells = list(cells)
     for place, cell in enumerate(cells):
         if cell.origin.role == "stub":
-            solution = solved[cell.origin.exercise]
+            solution = solved[cell.origin.exercise or ""]
             lines = tuple(_selected(solution, language, languages))
             cells[place] = replace(cell, lines=lines, origin=solution)
     return cells

@@ -91,7 +91,7 @@ class Linker:
                 if use.key not in linked | new and len(new) < MOST_LINKS:
                     new.add(use.key)
                     wanted.append(use)
-            shifts = _shifts(text, inline) if wanted else None
+            shifts = (_shifts(text, inline) if wanted else None) or []
             links = self._links(inline, wanted, language) if shifts else []
             for start, end, linking in links:
                 shift = shifts[inline.content.count("\n", 0, start)]

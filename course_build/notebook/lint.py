@@ -73,7 +73,10 @@ def _leftover_imports(tree: ast.Module) -> Iterator[Fault]:
     mend = 'import from it at the top level of a cell of its own, without a role or role="library"'
     for node in ast.walk(tree):
         if _imports_package(node):
-            yield node.lineno, ("leftover-import", f"{ast.unparse(node)} is left over", mend)
+            yield (
+                getattr(node, "lineno", 1),
+                ("leftover-import", f"{ast.unparse(node)} is left over", mend),
+            )
 
 
 def _imports_package(node: ast.AST) -> bool:
@@ -91,8 +94,8 @@ def _imports_package(node: ast.AST) -> bool:
     return False
 
 
-def _is_ours(module: str) -> bool:
-    return module.split(".")[0] == PACKAGE
+def _is_ours(module: str | None) -> bool:
+    return module is not None and module.split(".")[0] == PACKAGE
 
 
 def long_code(cells: Sequence[NotebookCell]) -> list[Finding]:

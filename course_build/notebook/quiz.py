@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TypeGuard
 
 from course_build.base.findings import Finding
 from course_build.source.cells import Cell
@@ -31,14 +30,15 @@ def check_quiz(units: Sequence[Unit]) -> list[Finding]:
             findings.append(unit.first.finding("quiz-language", message, mend))
         found = [finding for cell in unit.cells for finding in _check_question(cell)]
         findings += found
-        if found:
+        question = _question(unit.first)
+        if found or question is None:
             continue
-        name, choices = _read_question(unit.first)
+        name, rows = question
         if name in names:
             message = f'the question {name!r} is already in cell "{names[name].key}"'
             findings.append(unit.first.finding("quiz-name", message, "give it another name"))
         names.setdefault(name, unit.first)
-        places.append([right for right, _ in choices.values()].index(True) + 1)
+        places.append([right for right, _ in ast.literal_eval(rows).values()].index(True) + 1)
     if len(places) > 2 and len(set(places)) == 1:
         message = f"the right choice is number {places[0]} in all {len(places)} questions"
         cell = list(names.values())[-1]
@@ -51,48 +51,48 @@ def _stray_questions(cell: Cell) -> Iterator[Finding]:
     if cell.kind != "code" or "ask" not in cell.text:
         return
     for node in parse_code(cell.text).body:
-        if isinstance(node, ast.Expr) and _is_ask(node.value):
+        if isinstance(node, ast.Expr) and ast.unparse(node).startswith("ask("):
             message = "a question in a cell that is not folded as one"
             yield cell.finding("quiz-role", message, 'give the cell role="quiz"', line=node.lineno)
 
 
-def _is_ask(node: ast.expr) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ask"
-
-
 def _check_question(cell: Cell) -> list[Finding]:
-    body = parse_code(cell.text).body
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    if call is None or not _is_ask(call) or not _is_plain(call):
+    question = _question(cell)
+    if question is None:
         return [cell.finding("quiz-form", "this cell is not one question", WANTED)]
-    rows = call.args[3]
+    _, rows = question
     for key, value in zip(rows.keys, rows.values, strict=True):
         if not _is_explained(key, value):
             message = f"the choice {ast.unparse(key) if key else '**'} has no verdict or no words"
             mend = 'write "choice": (True, "why it is right"), or (False, "what it mistakes")'
             return [cell.finding("quiz-choice", message, mend, line=value.lineno)]
     count = len(rows.keys)
-    words = {key.value.strip() for key in rows.keys}
+    words = {ast.literal_eval(key).strip() for key in rows.keys if key}
     if not FEWEST <= count <= MOST or len(words) < count:
         message = f"{len(words)} different choices of {count}"
         mend = f"give {FEWEST} or {MOST} that differ"
         return [cell.finding("quiz-choices", message, mend)]
-    right = sum(value.elts[0].value for value in rows.values)
+    right = sum(ast.literal_eval(value)[0] for value in rows.values)
     if right != 1:
         message = f"{right} choices are right"
         return [cell.finding("quiz-right", message, "let exactly one be True")]
     return []
 
 
-def _is_plain(call: ast.Call) -> bool:
-    """Four arguments: a name, the question's name, its words, its choices."""
-    return (
-        len(call.args) == 4
-        and not call.keywords
-        and isinstance(call.args[0], ast.Name)
-        and all(_is_words(node) for node in call.args[1:3])
-        and isinstance(call.args[3], ast.Dict)
-    )
+def _question(cell: Cell) -> tuple[str, ast.Dict] | None:
+    """The name and the choices of the one question that a cell asks, if it does only that."""
+    match parse_code(cell.text).body:
+        case [
+            ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="ask"),
+                    args=[ast.Name(), ast.Constant() as name, words, ast.Dict() as rows],
+                    keywords=[],
+                )
+            )
+        ] if _is_words(name) and _is_words(words):
+            return str(name.value), rows
+    return None
 
 
 def _is_words(node: ast.expr | None) -> bool:
@@ -109,10 +109,3 @@ def _is_explained(key: ast.expr | None, value: ast.expr) -> bool:
         and isinstance(value.elts[0].value, bool)
         and _is_words(value.elts[1])
     )
-
-
-def _read_question(cell: Cell) -> tuple[str, dict[str, tuple[bool, str]]]:
-    """The name and the choices of a question that was found in order."""
-    call = parse_code(cell.text).body[0].value
-    choices = ast.literal_eval(call.args[3])
-    return call.args[1].value, choices

@@ -35,7 +35,8 @@ def to_bytes(values: Mapping[str, Any]) -> bytes:
         # nbformat only warns where it repairs, and it repairs an id with a random one.
         warnings.simplefilter("error")
         nbformat.validate(notebook)
-    return (nbformat.v4.writes_json(notebook) + "\n").encode()  # nbformat.writes validates again
+    text: str = nbformat.v4.writes_json(notebook)
+    return f"{text}\n".encode()  # nbformat.writes validates again
 
 
 def _cell(cell: NotebookCell) -> dict[str, Any]:
