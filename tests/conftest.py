@@ -134,7 +134,7 @@ def pytest_runtest_call(item):
 
 
 def record_seconds(config, reports):
-    """Write down what each folder of tests took, once the proof has run whole: for make weigh."""
+    """Write down what each folder of tests took in a whole run of one command: for make weigh."""
     options, whole = config.option, config.args_source is config.ArgsSource.TESTPATHS
     if not whole or options.keyword or options.collectonly or config.getoption("lf", False):
         return
@@ -144,7 +144,9 @@ def record_seconds(config, reports):
         seconds[folder] += getattr(report, "duration", 0)
     path = config.rootpath / SECONDS
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({folder: round(spent, 1) for folder, spent in seconds.items()}))
+    known = json.loads(path.read_bytes()) if path.exists() else {}
+    known[options.markexpr] = {folder: round(spent, 1) for folder, spent in seconds.items()}
+    path.write_text(json.dumps(known))
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):

@@ -50,6 +50,8 @@ def course(tmp_path):
         "tests/test_attention.py": "x = 1\n" * 49,
         "notebooks/src/module_01_a.py": "",
         "notebooks/en/module_01_a.ipynb": json.dumps({"cells": cells}).ljust(2000),
+        "requirements.lock": "",
+        "requirements.txt": "torch==2\n",
         "pyproject.toml": (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
     }
     for path, text in files.items():
@@ -77,6 +79,7 @@ def test_everything_with_a_budget_is_weighed(course):
         "lines of a mistake, most": 2.33,
         "lines of course_lib for a module": 30,
         "lines of tests for a line": 1.0,
+        "packages a reader installs": 1,
     }
     assert weighed["KB of a notebook"].where == "notebooks/en/module_01_a.ipynb"
     assert weighed.keys() == BUDGETS.keys()
@@ -111,19 +114,23 @@ def test_the_table_fits_a_terminal_and_names_every_budget():
     assert all(any(name in line for line in lines) for name in BUDGETS)
 
 
-def test_seconds_are_those_of_the_last_whole_run(course):
+def test_seconds_are_those_of_the_last_whole_runs(course):
     assert seconds_of_tests(course) == {}
     (course / "build").mkdir()
-    (course / "build/test_seconds.json").write_text('{"tests": 1.5}')
-    assert seconds_of_tests(course) == {"tests": 1.5}
-    assert re.search(r"(?m)^tests .* 1\.5$", "\n".join(table(course)))
+    runs = '{"quick": {"tests": 1.5, "tests/a": 2}, "slow": {"tests": 0.5}}'
+    (course / "build/test_seconds.json").write_text(runs)
+    assert seconds_of_tests(course) == {"tests": 2.0, "tests/a": 2}
+    assert re.search(r"(?m)^tests .* 2$", "\n".join(table(course)))
 
 
-def test_a_lock_says_what_a_reader_installs(course):
-    (course / "requirements.lock").write_text("pytest==9 \\\n    --hash=sha256:0\nno_such==1\n")
+def test_what_a_reader_installs_here_is_counted(course):
+    (course / "requirements.lock").write_text(
+        "pytest==9 \\\n    --hash=sha256:0\nno_such==1\nelsewhere==1 ; sys_platform == 'plan9' \\\n"
+    )
+    (course / "requirements.txt").write_text("torch==2\npytest==9  # again\n")
     count, megabytes = packages(course)
-    assert count == 2
-    assert 0.5 < megabytes < 50
+    assert count == 3
+    assert megabytes > 0.5
 
 
 LINES = [

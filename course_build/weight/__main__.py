@@ -68,7 +68,8 @@ def table(root: Path) -> Iterator[str]:
     seconds = measures.seconds_of_tests(root)
     yield f"{'room':<40}{'lines':>10}{'seconds of tests':>20}"
     for room, lines in measures.lines_by_room(root).items():
-        yield f"{room:<40}{lines:>10,}{seconds.get(room, ''):>20}".rstrip()
+        spent = f"{seconds[room]:,.0f}" if room in seconds else ""
+        yield f"{room:<40}{lines:>10,}{spent:>20}".rstrip()
     whole = f"{sum(seconds.values()):,.0f}" if seconds else "no whole run yet"
     yield f"{'all tests, one after the other':<50}{whole:>20}"
     yield f"\n{'notebook':<50}{'KB':>10}{'folded lines':>20}"

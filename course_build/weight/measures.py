@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
+
 from course_build.weight.contracts import subjects
 
 CODE = ("course_lib", "course_build", "tests", "bench", "reference", "notebooks/src")
 JUDGES = ("course_lib/contracts", "course_lib/mistakes", "course_lib/checking")
-SECONDS = "build/test_seconds.json"  # tests/conftest.py writes it after a whole run
-PACKAGE = re.compile(r"^([\w.-]+)==", re.MULTILINE)
+SECONDS = "build/test_seconds.json"  # tests/conftest.py: {marks of a whole run: {folder: seconds}}
+READERS = ("requirements.lock", "requirements.txt")
+PINNED = re.compile(r"^[\w.-]+==[^\\#\n]+", re.MULTILINE)
 
 
 class Weight(NamedTuple):
@@ -51,24 +54,27 @@ def notebooks(root: Path) -> list[Notebook]:
     return found
 
 
-def seconds_of_tests(root: Path) -> dict[str, float]:
-    """Seconds of each folder of tests in the last whole run; none before there was one."""
-    path = root / SECONDS
-    seconds: dict[str, float] = json.loads(path.read_bytes()) if path.exists() else {}
+def seconds_of_tests(root: Path) -> Counter[str]:
+    """Seconds of each folder of tests in the last whole runs, of make test and make delivery."""
+    path, seconds = root / SECONDS, Counter[str]()
+    for run in json.loads(path.read_bytes()).values() if path.exists() else ():
+        seconds.update(run)
     return seconds
 
 
 def packages(root: Path) -> tuple[int, float]:
-    """How many packages a reader installs, and their megabytes here.
-
-    Without a lock nobody has written down which those are: then all that is installed counts.
-    """
-    lock, sizes = root / "requirements.lock", {}
+    """How many packages a reader installs on this machine, and their megabytes here."""
+    sizes = {}
     for found in importlib.metadata.distributions():
         files = (Path(str(found.locate_file(file))) for file in found.files or ())
         sizes[_normal(found.name)] = sum(file.stat().st_size for file in files if file.is_file())
-    wanted = PACKAGE.findall(lock.read_text(encoding="utf-8")) if lock.exists() else list(sizes)
-    return len(wanted), sum(sizes.get(_normal(name), 0) for name in wanted) / 1e6
+    wanted = set()
+    for name in READERS:  # torch is in the second alone: its files differ from index to index
+        for line in PINNED.findall((root / name).read_text(encoding="utf-8")):
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate():
+                wanted.add(_normal(needed.name))
+    return len(wanted), sum(sizes.get(name, 0) for name in wanted) / 1e6
 
 
 def _normal(name: str) -> str:
@@ -97,6 +103,7 @@ def weights(root: Path) -> Iterator[tuple[str, Weight]]:
     tests = sum(n for room, n in rooms.items() if room.startswith("tests")) - variants
     tested = sum(n for room, n in rooms.items() if room.startswith(("course_lib", "course_build")))
     yield "lines of tests for a line", Weight(tests / tested, "tests")
+    yield "packages a reader installs", Weight(packages(root)[0], READERS[0])
 
 
 def _lines(path: Path) -> int:
