@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(config, items):
         found = [costly[name] for name in costly if name in item.fixturenames]
         if found or "contract" in params:
             item.add_marker(pytest.mark.xdist_group((*found, params.get("contract"))[0]))
-        if needs_delivery(item, params) or is_mutation(item) and not is_touched(item, changed):
+        if needs_delivery(item, params) or is_trial(item) and not is_touched(item, changed):
             item.add_marker(pytest.mark.delivery)
     if changed:
         left = [item for item in items if not is_touched(item, changed)]
@@ -108,9 +108,10 @@ def needs_delivery(item, params):
     return "executed" in item.fixturenames and run not in SAMPLE
 
 
-def is_mutation(item):
-    """Whether a test holds contracts to hundreds of changed functions each."""
-    return item.path.name in ("test_mutants.py", "test_score.py", "test_search.py")
+def is_trial(item):
+    """Whether a test holds contracts to hundreds of right and wrong functions each."""
+    trials = ("test_trials.py", "test_mutants.py", "test_score.py", "test_search.py")
+    return item.path.name in trials
 
 
 def is_touched(item, changed):
