@@ -16,7 +16,7 @@ class CausalityProbe(nn.Module):
     """Read tokens through attention and nothing else, with no number left to chance.
 
     Token 5 is embedded as position 5 would be encoded, so all ids differ. Every projection is the
-    identity: what comes out is the mean of the embeddings that were read.
+    identity: what comes out mixes the embeddings that were read, a token's own the most.
 
     Shapes:  token_ids [B, T] long, ids 0 to 10 -> [B, T, 8]
     """

@@ -12,7 +12,7 @@ def token_nll(logits: Sequence[float], target: int) -> float:
 
         nll = -log softmax(z)[target] = max(z) - z[target] + log Σ exp(z - max(z))
 
-    The sum of exponentials never overflows, and a loss of 500 nats stays 500: no probability is
+    The sum of exponentials never overflows, and a loss of 800 nats stays 800: no probability is
     ever formed that could round to 0.
 
     Args:    logits: one finite number per token of the vocabulary

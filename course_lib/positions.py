@@ -22,7 +22,7 @@ def sinusoidal_encoding(
         PE[p, 2i] = sin(p / base^(2i/d_model)),   PE[p, 2i+1] = cos(p / base^(2i/d_model))
 
     Args:    dtype: float32 or float64; the angles are computed in float64 either way, because
-             sixteen bits cannot even count past 2048
+             float16 cannot even count past 2048, and bfloat16 not past 256
     Shapes:  -> [length, d_model]
     Raises:  ValueError for an odd d_model or a base that is not finite and above 1;
              TypeError for another dtype

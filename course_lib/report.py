@@ -140,6 +140,8 @@ class ContractViolation(AssertionError):
     def __str__(self) -> str:
         return _violation_text(self)
 
+    __repr__ = __str__  # a notebook shows the last value of a cell by it
+
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 

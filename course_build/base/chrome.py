@@ -21,6 +21,7 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Open in Colab",
         "machinery": "Machinery",
         "imports": "Imports",
+        "ours": "Our version: open it when yours has passed, or when you are stuck",
         "library": "The course's library: what serves this lesson and is not taught in it",
         "library_about": "# Each line at the bottom is one file of it, packed: the notebook runs"
         " alone and offline.\n# To read what a name stands for, put two question marks after it:"
@@ -64,6 +65,7 @@ CHROME: dict[str, dict[str, str]] = {
         "colab": "Открыть в Colab",
         "machinery": "Служебный код",
         "imports": "Импорты",
+        "ours": "Наш вариант: откройте, когда ваш пройдёт проверку или когда застрянете",
         "library": "Библиотека курса: то, что служит этому модулю, но не изучается в нём",
         "library_about": "# Каждая строка внизу — один её файл в сжатом виде: блокноту не нужны"
         " ни соседи, ни сеть.\n# Чтобы увидеть код, поставьте после имени два вопросительных знака:"

@@ -23,6 +23,8 @@ from course_build.source.code import comments, parse_code
 
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__"}
 
+SHOWN = (None, "ours")  # roles of cells that show definitions: in the open, or folded as an answer
+
 
 @dataclass(frozen=True)
 class Request:
@@ -102,7 +104,7 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
     def wrong(rule: str, line: int, message: str, mend: str) -> None:
         findings.append(cell.finding(rule, message, mend, line=line))
 
-    if cell.lang is not None or cell.role not in (None, "library"):
+    if cell.lang is not None or cell.role not in (*SHOWN, "library"):
         what = f"lang={cell.lang!r}" if cell.lang else f"role={cell.role!r}"
         mend = 'import in a shared cell without a role, or with role="library" what is not taught'
         wrong("embed-role", 1, f"an import of {PACKAGE} in a cell with {what}", mend)
@@ -118,7 +120,7 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
                     message = f"{alias.name} is imported twice in this cell"
                     wrong("twice", node.lineno, message, "import it once")
                 requests.append(Request(node.module or "", alias.name, node.lineno))
-    for line, _, comment in comments(cell.text) if cell.role is None else ():
+    for line, _, comment in comments(cell.text) if cell.role in SHOWN else ():
         mend = "say it in prose, or in the library"
         wrong("embed-comment", line, f"this comment would vanish: {comment}", mend)
     return requests, findings
@@ -126,7 +128,7 @@ def _read_requests(cell: Cell) -> tuple[list[Request], list[Finding]]:
 
 def _embed(cell: Cell, requests: list[Request], library: Library, embedding: Embedding) -> None:
     asked = [_requested(cell, request, library, embedding) for request in requests]
-    shown = cell.role is None
+    shown = cell.role in SHOWN
     for definition in asked:
         embedding.held[definition.name] = Held(definition, cell, shown)
     if shown:
@@ -159,7 +161,7 @@ def _requested(cell: Cell, request: Request, library: Library, embedding: Embedd
         message = f'{name} is already {_said(held)} by cell "{held.cell.key}"'
         raise refuse("twice", message, "remove it here")
     needed = embedding.imports.get(Import(definition.module, name))
-    if cell.role is None and needed is not None:
+    if cell.role in SHOWN and needed is not None:
         message = (
             f'{name} is imported already: {needed.by.name} (cell "{needed.cell.key}") needs it'
         )

@@ -97,7 +97,8 @@ def compose(parts: Parts, language: str, languages: Sequence[str]) -> list[Noteb
         cell = unit.in_language(language)
         if cell.key in parts.embedding.shown:
             shown = parts.embedding.shown[cell.key]
-            cells.append(replace(_cell(cell, _definition_lines(shown)), definitions=shown))
+            made = replace(_cell(cell, _definition_lines(shown)), definitions=shown)
+            cells.append(_fold(made, language, "ours") if cell.role == "ours" else made)
         elif cell.role == "imports":
             if parts.embedding.payload:
                 cells.append(_library(cell, parts.embedding.payload, language))

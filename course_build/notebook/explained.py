@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from course_build.base.findings import Finding
-from course_build.library.embed import is_embed
+from course_build.library.embed import SHOWN, is_embed
 from course_build.source.bound import names_bound
 from course_build.source.cells import Cell
 from course_build.source.twins import Unit
@@ -22,7 +22,7 @@ def unexplained(units: Sequence[Unit], terms: Sequence[Term], language: str) -> 
     findings = []
     for place, unit in enumerate(units):
         cell = unit.first
-        if cell.role is None and is_embed(cell):
+        if cell.role in SHOWN and is_embed(cell):
             beside = _prose_beside(units, place, language)
             for name in sorted(names_bound(cell.text)):
                 words = _words_for(name, terms, language)

@@ -12,6 +12,7 @@ ROLES = {
     "reference": "code",
     "folded": "code",
     "library": "code",
+    "ours": "code",
     "stub": "code",
     "check": "code",
     "hint": "markdown",

@@ -24,6 +24,8 @@ c.ClearSolutions.code_stub = {"python": ""}  # the stub stands above the solutio
 c.Execute.timeout = 300  # seconds a cell
 '''
 ATTEMPT = """
+if isinstance(autograded, Exception):
+    raise autograded
 display(autograded)
 assert autograded.attempted or "NBGRADER_EXECUTION" not in os.environ, autograded"""
 LINK = re.compile(  # or code, in which nothing is a link

@@ -58,6 +58,16 @@ _PRACTICE_TEXTS = {
         "en": '✗ the clause "{clause}" is broken',
         "ru": "✗ нарушен пункт «{clause}»",
     },
+    "adopted": {
+        "en": "From here on the lesson uses your {name}.",
+        "ru": "Отныне урок пользуется вашей функцией {name}.",
+    },
+    "ours": {
+        "en": "From here on the lesson uses the course's {name}; once yours passes, run this cell "
+        "again and it takes its place.",
+        "ru": "Пока урок пользуется функцией курса {name}; когда ваша пройдёт проверку, выполните "
+        "эту ячейку снова — и она займёт её место.",
+    },
     "like": {"en": "; behaves like {names}", "ru": "; ведёт себя как {names}"},
     "predictions": {"en": "Predictions", "ru": "Предсказания"},
     "question": {"en": "question", "ru": "вопрос"},
@@ -115,10 +125,14 @@ _PRACTICE_TEXTS = {
         "ru": "Отклонение — {off} %; верным считаем до {within} %.",
     },
     "compare_nothing": {
-        "en": "○ The result: {actual}. You recorded no prediction, which stops nothing; but who "
-        "predicts first notices more.",
-        "ru": "○ Получилось: {actual}. Предсказания вы не записали. Это ничему не мешает, но кто "
-        "предсказывает заранее, тот больше замечает.",
+        "en": "○ The result: {actual}.",
+        "ru": "○ Получилось: {actual}.",
+    },
+    "compare_skipped": {
+        "en": "No prediction was recorded, which stops nothing (nor will it be said again); but "
+        "who predicts first notices more.",
+        "ru": "Предсказание не записано. Это ничему не мешает, и напоминать мы больше не будем; "
+        "но кто сначала предсказывает, тот больше замечает.",
     },
     "elsewhere": {
         "en": " (in another language: run the cell of this question to read it here)",

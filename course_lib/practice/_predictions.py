@@ -19,7 +19,7 @@ from course_lib.practice._practice_output import (
 )
 from course_lib.practice._practice_texts import practice_recalled, practice_words
 from course_lib.practice._progress_file import PROGRESS_LARGEST_GUESS, ProgressFile
-from course_lib.text import reader_language
+from course_lib.text import reader_language, written_digits
 
 
 class Predictions:
@@ -28,6 +28,7 @@ class Predictions:
     def __init__(self, file: ProgressFile) -> None:
         self.file = file
         self.asked: dict[str, tuple[str, Mapping[str, str]]] = {}
+        self.reminded = False
 
     def entry(self, name: str) -> dict[str, Any]:
         """What is recorded of one prediction; empty when nothing is."""
@@ -47,7 +48,7 @@ class Predictions:
         if isinstance(value, str):
             _, choices = self.asked.get(name, ("", {}))
             return choices.get(value, value)
-        return str(value) if isinstance(value, int) else f"{value:.6g}"
+        return written_digits(str(value) if isinstance(value, int) else f"{value:.6g}")
 
     def meet(self, name: str, question: str, choices: Mapping[str, str]) -> None:
         """Take note of a question."""
@@ -87,6 +88,9 @@ class Predictions:
         if guess is None:
             self.file.change("predictions", name, {"guess": None, "seen": True})
             practice_say(practice_words("compare_nothing", **told))
+            if not self.reminded:  # once for all: who runs everything at a stroke knows it by now
+                practice_say(practice_words("compare_skipped"))
+                self.reminded = True
             return
         held = _prediction_holds(guess, actual, within)
         new = {"guess": guess, "seen": True, "held": held}
@@ -159,7 +163,8 @@ def _prediction_holds(guess: Any, actual: Any, within: float) -> bool:
 
 def _prediction_distance(guess: float, actual: float, within: float) -> str:
     off = abs(guess - actual) / abs(actual)
-    return practice_words("compare_within", off=f"{100 * off:.3g}", within=f"{100 * within:.3g}")
+    percent = (written_digits(f"{100 * share:.3g}") for share in (off, within))
+    return practice_words("compare_within", **dict(zip(("off", "within"), percent, strict=True)))
 
 
 def _prediction_page(predictions: Predictions, name: str) -> tuple[str, str]:

@@ -44,10 +44,23 @@ class Progress:
         self.file = ProgressFile(module, Path.cwd())
         self.predictions = Predictions(self.file)
         self.questions: dict[str, tuple[str, Mapping[str, tuple[bool, str]]]] = {}
+        self.passed: dict[str, Any] = {}  # what passed in this session, by the exercise
 
     def check(self, name: str, contract: Callable[..., Any], *candidate: Any) -> Any:
-        """Call the contract, record what came out, and return its report or raise its error."""
+        """Call the contract, record what came out, and return it: the report, or the violation.
+
+        A violation is shown and not raised, so that the course goes on below an open exercise.
+        """
         return _check_and_record(self, name, contract, *candidate)
+
+    def adopt(self, name: str, ours: Any) -> Any:
+        """What the lesson goes on with: the learner's own if it passed in this session, or ours."""
+        if name not in self.exercises:
+            raise ValueError(f"the exercises are {list(self.exercises)}; got {name!r}")
+        chosen = self.passed.get(name, ours)
+        words = "adopted" if name in self.passed else "ours"
+        print(practice_words(words, name=getattr(chosen, "__name__", name)))
+        return chosen
 
     def predict(
         self,
@@ -98,8 +111,14 @@ def _check_and_record(
         broken = {"state": "broken", "contract": violation.contract, "clause": violation.clause}
         broken["mistakes"] = list(violation.mistakes)
         progress.file.change("exercises", name, broken)
-        raise
-    progress.file.change("exercises", name, _progress_entry(report))
+        progress.passed.pop(name, None)
+        return violation
+    entry = _progress_entry(report)
+    progress.file.change("exercises", name, entry)
+    if entry["state"] == "passed" and candidate:
+        progress.passed[name] = candidate[0]
+    else:
+        progress.passed.pop(name, None)
     return report
 
 

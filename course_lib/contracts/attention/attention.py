@@ -69,12 +69,12 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
         Clause("output", "output: weighted sum of the values | выход — взвешенная сумма значений",
                right("output", "empty_rows"), plain, 1e-10),
         Clause("masked_keys", "a hidden key (False): score -inf, weight exactly 0 | "
-               "закрытый ключ (False): оценка -inf, вес ровно 0", everything, masked, 1e-10),
+               "замаскированный ключ (False): оценка -inf, вес ровно 0", everything, masked, 1e-10),
         Clause("empty_row_error", "fully masked row: ValueError, also by default | "
-               "полностью закрытая строка — ValueError, и по умолчанию тоже",
+               "полностью замаскированная строка — ValueError, и по умолчанию тоже",
                empty_row_refused, inputs.with_holes(None, "error")),
         Clause("row_in_batch", "a row alone gives the same as within the batch | "
-               "строка отдельно даёт то же, что внутри пакета", alone, items, 1e-6),
+               "строка отдельно даёт то же, что внутри батча", alone, items, 1e-6),
         Clause("after_another", "right also just after another call of the same shape | "
                "верно и сразу после другого вызова той же формы", after_another, items, 1e-10),
         Clause("cached_decode", "one query with its mask: last row of the full pass | "
@@ -84,7 +84,7 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
                "маска любой допустимой формы ложится на свои оси",
                everything, inputs.mask_shapes(), 1e-10),
         Clause("batch_broadcast", "batch axes of q, k, v broadcast, also one only v has | "
-               "оси пакета q, k, v транслируются, даже если ось лишь у v",
+               "оси батча q, k, v транслируются, даже если ось лишь у v",
                everything, inputs.joint_batches(), 1e-10),
         Clause("long_sequences", "longer than any block; whole blocks hidden | "
                "длиннее любого блока; целые блоки закрыты", everything, inputs.long(), 1e-10),
@@ -95,7 +95,7 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
                "оценки от ±800 до ±300 000: результат конечен и верен",
                numbers, inputs.extremes(), 1e-8),
         Clause("hidden_keys", "a hidden key has no influence, however large | "
-               "закрытый ключ не влияет, как бы велик он ни был",
+               "замаскированный ключ не влияет, как бы велик он ни был",
                numbers, inputs.hidden_keys(), 1e-8),
         Clause("any_mixture", "any sizes with any batch, mask, scale and layout | "
                "любые размеры с любыми осями, маской, масштабом", numbers, inputs.mixtures(), 1e-8),

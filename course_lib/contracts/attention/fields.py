@@ -158,11 +158,11 @@ _RATIO = (
 )
 _UNMASKED = (
     "the score of a hidden key is still its q·k / √d_k: it was not masked | "
-    "оценка закрытого ключа так и осталась q·k / √d_k: её не закрыли"
+    "оценка замаскированного ключа так и осталась q·k / √d_k: её не закрыли"
 )
 _FILL = (
     "a masked score is {fill:.6g} and must be -inf | "
-    "закрытая оценка равна {fill:.6g}, а должна быть -inf"
+    "замаскированная оценка равна {fill:.6g}, а должна быть -inf"
 )
 _COLUMN_SUMS = (
     "the weights of each key (column) sum to 1, those of each query (row) do not | "

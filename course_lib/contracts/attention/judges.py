@@ -71,7 +71,7 @@ def right(*names: str) -> Judge:
 
 _HIDDEN_WEIGHT = (
     "{count} of {hidden} hidden keys have a weight; the largest is {most:.4g} | "
-    "закрытых ключей с ненулевым весом: {count} из {hidden}; наибольший — {most:.4g}"
+    "замаскированных ключей с ненулевым весом: {count} из {hidden}; наибольший — {most:.4g}"
 )
 _LOW_VISIBLE = (
     "; the visible scores lie at {low:.2g}, and only -inf is sure to lie below them | "
@@ -126,8 +126,8 @@ _AGREE = {
     "queries_turned": "the queries were put in reverse order; the rows of the result must follow | "
     "запросы взяты в обратном порядке; строки результата должны переставиться так же",
     "item_alone": "item {place} of the batch, given alone, gets the expected numbers, but others "
-    "in the batch | элемент {place} пакета, взятый отдельно, даёт ожидаемые числа, а внутри "
-    "пакета — другие",
+    "in the batch | элемент {place} батча, взятый отдельно, даёт ожидаемые числа, а внутри "
+    "батча — другие",
     "row_alone": "query {place}, given alone, gets the expected numbers, but others among the rest "
     "| запрос {place}, взятый отдельно, даёт ожидаемые числа, а вместе с остальными — другие",
     "decoded": "expected is row {place} of the full causal pass | "

@@ -101,7 +101,7 @@ ATTENTION_MASK_MISTAKES = mistakes(
         _HIDE_FIX, {"hide": lambda scores, keep, call: scores + keep}),
     mask_multiplied=("",
         "hidden scores are multiplied by 0, and a score of 0 still has a weight | "
-        "закрытые оценки умножены на 0, а у оценки 0 тоже есть вес",
+        "замаскированные оценки умножены на 0, а у оценки 0 тоже есть вес",
         _HIDE_FIX, {"hide": lambda scores, keep, call: scores * keep}),
     mask_filled_with_nearly_0=("awslabs/gluonts#1401",
         "a sign of the exponent is lost: 1e-9 is nearly 0 and hides nothing | "
@@ -114,13 +114,13 @@ ATTENTION_MASK_MISTAKES = mistakes(
         {"weigh": _weighed_late}),
     mask_renormalised_late=("",
         "weights are masked after the softmax and divided by their sum: 0/0 where a hidden key "
-        "took all | "
-        "веса закрываются после softmax и делятся на сумму: 0/0, если закрытый ключ забрал всё",
+        "took all | веса закрываются после softmax и делятся на сумму: "
+        "0/0, если замаскированный ключ забрал всё",
         "mask the scores, then take softmax | маска на оценки, затем softmax",
         {"weigh": _renormalised}),
     mask_of_first_item=("facebookresearch/jepa#93",
         "the first item's mask is used for the whole batch | "
-        "маска первого элемента применяется ко всему пакету",
+        "маска первого элемента применяется ко всему батчу",
         _BROADCAST_FIX,
         {"mask": lambda call: _every(call.keep[:1], call) if call.keep.dim() > 2 else call.keep}),
     mask_of_first_query=("",
@@ -132,11 +132,11 @@ ATTENTION_MASK_MISTAKES = mistakes(
         "allowed[..., None, :]", {"mask": _keys_as_queries}),
     padding_on_queries=("hyunwoongko/transformer#40",
         "a padding mask [..., 1, T] is laid over the queries as [..., T, 1] | "
-        "маска дополнения [..., 1, T] ложится на запросы как [..., T, 1]",
+        "маска паддинга [..., 1, T] ложится на запросы как [..., T, 1]",
         "allowed[:, None, None, :]", {"mask": _padding_as_queries}),
     mask_on_heads=("keras-team/keras-hub#2911",
         "the batch axis of the mask is laid over the heads | "
-        "ось пакета в маске попадает на ось голов",
+        "ось батча в маске попадает на ось голов",
         "[B, 1, T_q, T_k] for a mask per item | [B, 1, T_q, T_k] для маски элемента",
         {"mask": _mask_on_heads}),
     mask_axes_guessed=("",

@@ -86,11 +86,11 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
     mistaken_attention,
     finite_fill_small=("ohdearquant/lattice#361",
         "a hidden score is a modest finite number, about -1e4: visible scores sink lower | "
-        "закрытая оценка — небольшое конечное число, около -1e4: видимые бывают ниже",
+        "замаскированная оценка — конечное число порядка -1e4: видимые оценки бывают и меньше",
         _INFINITY_FIX, _filled(-1e4)),
     finite_fill=("TransformerLensOrg/TransformerLens#319",
-        "a hidden score is a large finite number, as -1e9, instead of -inf | "
-        "закрытая оценка — большое конечное число, например -1e9, а не -inf",
+        "a hidden score is a large finite number, as -1e9, instead of -inf | замаскированная "
+        "оценка — конечное число, хоть и большое по модулю (например, -1e9), а не -inf",
         _INFINITY_FIX, _filled(-1e9)),
     finite_fill_unreported=("",
         "the scores say -inf, but the softmax saw a finite number in their place | "
@@ -98,11 +98,11 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
         _INFINITY_FIX, {"weigh": _unreported_fill}),
     least_number_fill=("pytorch/pytorch#103749",
         "a hidden score is the least finite number (finfo.min) instead of -inf | "
-        "закрытая оценка — наименьшее конечное число (finfo.min), а не -inf",
+        "замаскированная оценка — наименьшее конечное число (finfo.min), а не -inf",
         _INFINITY_FIX, _filled(torch.finfo(torch.float64).min)),
     plus_infinity_fill=("lucidrains/memory-compressed-attention#2",
         "hidden scores become +inf, which takes all the weight or gives NaN | "
-        "закрытые оценки становятся +inf: это забирает весь вес или даёт NaN",
+        "замаскированные оценки становятся +inf: это забирает весь вес или даёт NaN",
         _INFINITY_FIX, _filled(math.inf)),
     exp_without_maximum=("pyg-team/pytorch_geometric#53",
         "exp is taken of the scores as they are, and overflows | "
@@ -114,7 +114,7 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
         _MAXIMUM_FIX, {"soften": _one_maximum}),
     maximum_of_hidden_keys=("",
         "the maximum that is subtracted counts hidden keys: the row may become 0/0 | "
-        "вычитаемый максимум учитывает закрытые ключи: строка может дать 0/0",
+        "вычитаемый максимум учитывает замаскированные ключи: строка может дать 0/0",
         _MAXIMUM_FIX, {"weigh": _hidden_maximum}),
     scores_clamped=("",
         "the scores are clamped, so that large ones become equal | "
@@ -141,7 +141,7 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
         {"product": _matmul_narrow}),
     nan_spreads=("pytorch/pytorch#101967",
         "a NaN in a hidden key or value reaches rows that cannot see it: 0 · NaN is NaN | "
-        "NaN в закрытом ключе или значении доходит до строк, которые его не видят",
+        "NaN в замаскированном ключе или значении доходит до строк, которые его не видят",
         "refuse inputs that are not finite | отвергайте входы с NaN и бесконечностями",
         {"check": lambda q, k, v: None}),
     where_after_exp=("pytorch/pytorch#68425",

@@ -114,28 +114,28 @@ ATTENTION_EMPTY_ROW_MISTAKES = mistakes(
     mistaken_attention,
     empty_row_nan=("pytorch/pytorch#41508",
         "a fully masked row passes and comes back as NaN: softmax of nothing is 0/0 | "
-        "полностью закрытая строка проходит и даёт NaN: softmax от пустоты — это 0/0",
+        "полностью замаскированная строка проходит и даёт NaN: softmax от пустоты — это 0/0",
         _EMPTY_FIX, {"police": _unpoliced, "soften": _plain_softmax}),
     empty_row_averaged=("pytorch/pytorch#103749",
         "a fully masked row passes and averages every value, hidden though they are | "
-        "полностью закрытая строка проходит и усредняет все значения, хотя они закрыты",
+        "полностью замаскированная строка проходит и усредняет все значения, хотя они закрыты",
         _EMPTY_FIX, {"police": _unpoliced, "soften": _uniform_softmax}),
     error_policy_gives_nan=("pytorch/pytorch#103963",
         "a fully masked row that must be an error comes back as NaN | "
-        "полностью закрытая строка вместо ошибки даёт NaN",
+        "полностью замаскированная строка вместо ошибки даёт NaN",
         _EMPTY_FIX, {"police": _unpoliced, "soften": _unless_zero(_plain_softmax)}),
     error_policy_averages=("",
         "a fully masked row that must be an error averages every value | "
-        "полностью закрытая строка вместо ошибки усредняет все значения",
+        "полностью замаскированная строка вместо ошибки усредняет все значения",
         _EMPTY_FIX, {"police": _unpoliced, "soften": _unless_zero(_uniform_softmax)}),
     zero_by_default=("pytorch/pytorch#131060",
         "a fully masked row quietly gives zeros unless an error is asked for | "
-        "полностью закрытая строка молча даёт нули, если ошибку не попросили",
+        "полностью замаскированная строка молча даёт нули, если ошибку не попросили",
         'empty_row="error" is the default | по умолчанию empty_row="error"',
         {"police": _policed_on_request}),
     error_policy_ignored=("robertknight/rten#1321",
         "a fully masked row gives zeros even when an error is asked for | "
-        "полностью закрытая строка даёт нули, даже когда просят ошибку",
+        "полностью замаскированная строка даёт нули, даже когда просят ошибку",
         _EMPTY_FIX, {"police": _unpoliced}),
     empty_row_seen_if_all_are=("",
         "only a mask that hides everything is refused, not one with a single empty row | "
@@ -143,11 +143,11 @@ ATTENTION_EMPTY_ROW_MISTAKES = mistakes(
         _EMPTY_FIX, {"police": _policed_when_all_hidden}),
     zero_policy_gives_nan=("pytorch/pytorch#103963",
         'with empty_row="zero" a fully masked row is NaN: softmax of nothing is 0/0 | '
-        'при empty_row="zero" закрытая строка — NaN: softmax от пустоты — это 0/0',
+        'при empty_row="zero" замаскированная строка — NaN: softmax от пустоты — это 0/0',
         _ZERO_FIX, {"soften": _plain_softmax}),
     zero_policy_averages=("",
         'with empty_row="zero" a fully masked row averages every value | '
-        'при empty_row="zero" полностью закрытая строка усредняет все значения',
+        'при empty_row="zero" полностью замаскированная строка усредняет все значения',
         _ZERO_FIX, {"soften": _uniform_softmax}),
     nan_repaired_forward_only=("Xilinx/brevitas#1591",
         "nan_to_num after the softmax repairs the output of an empty row, but its gradient stays "
@@ -164,7 +164,7 @@ ATTENTION_EMPTY_ROW_MISTAKES = mistakes(
         _FLAG_FIX, _flags(lambda result: ~result.empty_rows)),
     partly_hidden_rows_flagged=("",
         ".empty_rows flags every row with a hidden key (any for all) | "
-        ".empty_rows отмечает каждую строку с закрытым ключом (any вместо all)",
+        ".empty_rows отмечает каждую строку с замаскированным ключом (any вместо all)",
         _FLAG_FIX, _flags(lambda result: (result.scores == -math.inf).any(dim=-1))),
     empty_row_scores_zeroed=("",
         "the reported scores of an empty row are finite, not -inf | "
@@ -197,7 +197,7 @@ ATTENTION_REFUSAL_MISTAKES = mistakes(
         _SHAPE_FIX, {"fit": _fit_cut}),
     mask_enlarges_result=("",
         "a mask with more batch axes than q, k and v makes the result grow | "
-        "маска, у которой осей пакета больше, чем у q, k и v, увеличивает результат",
+        "маска, у которой осей батча больше, чем у q, k и v, увеличивает результат",
         _SHAPE_FIX, {"fit": _fit_growing}),
 )
 # fmt: on

@@ -123,7 +123,7 @@ ATTENTION_SCALE_MISTAKES = mistakes(
         _AXIS_FIX, {"soften": _over_all}),
     softmax_twice=("zyy-2001/DisKT#6",
         "the softmax is taken twice: it flattens the weights and reopens hidden keys | "
-        "softmax берётся дважды: веса сглажены, закрытые ключи снова открыты",
+        "softmax берётся дважды: веса сглажены, замаскированные ключи снова открыты",
         "one softmax, on the scores | один softmax, от оценок",
         {"weigh": lambda weights, keep, call: without_empty(weights.softmax(dim=-1), call)}),
     softmax_twice_masked_again=("",

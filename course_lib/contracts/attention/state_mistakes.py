@@ -150,7 +150,7 @@ ATTENTION_STATE_MISTAKES = mistakes(
         "weights @ v", {"mix": _keys_mixed}),
     values_of_first_item=("",
         "the first item's values are mixed for the whole batch | "
-        "для всего пакета смешиваются значения первого элемента",
+        "для всего батча смешиваются значения первого элемента",
         "weights @ v", {"mix": _first_values}),
     last_block_dropped=("jax-ml/jax#27224",
         "keys beyond the last whole block are dropped | "

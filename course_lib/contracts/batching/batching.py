@@ -42,33 +42,33 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: off
     return [
         Clause("repeatable", "a batch gives the same logits, whatever came before | "
-               "пакет даёт одни и те же логиты, что бы ни было до него",
+               "батч даёт одни и те же логиты, что бы ни было до него",
                judges.repeated, [first], allowed),
         Clause("result_form", "finite numbers: [vocab_size] for one, [B, vocab_size] for B | "
-               "конечные числа: [vocab_size], а для пакета [B, vocab_size]",
+               "конечные числа: [vocab_size], а для батча [B, vocab_size]",
                judges.formed, [batch(2), batch(2, 2), batch(3, 1, 2)]),
         Clause("batch_of_one", "a batch of one prompt equals the prompt alone | "
-               "пакет из одной затравки даёт то же, что она одна",
+               "батч из одного промпта даёт то же, что он один",
                judges.rows_alone, [batch(n) for n in (1, 2, 5, 7)], allowed),
         Clause("equal_lengths", "prompts of one length: each row as if alone | "
-               "затравки одной длины: каждая строка как в одиночку",
+               "промпты одной длины: каждая строка как в одиночку",
                judges.rows_alone, equal, allowed),
         Clause("different_lengths", "prompts of different lengths: each row as if alone | "
-               "затравки разной длины: каждая строка как в одиночку",
+               "промпты разной длины: каждая строка как в одиночку",
                judges.rows_alone, falling, allowed),
         Clause("order", "in any order, and with the same prompt twice | "
-               "в любом порядке и с повтором одной и той же затравки",
+               "в любом порядке и с повтором одного и того же промпта",
                judges.rows_alone, mixed, allowed),
         Clause("exactly_full", "next to a prompt that fills the context | "
-               "рядом с затравкой во весь контекст", judges.rows_alone, full, allowed),
+               "рядом с промптом во весь контекст", judges.rows_alone, full, allowed),
         Clause("every_token", "no token id is taken for padding | "
-               "ни один номер токена не принят за дополнение",
+               "ни один номер токена не принят за паддинг",
                judges.rows_alone, _token_cases(seen.vocab_size, size), allowed),
         Clause("independent_results", "results stay as they were; writing into one is harmless | "
                "результаты не меняются; запись в них безвредна",
                judges.results_kept, [batch(3, 3), batch(4, 2)], allowed),
         Clause("arguments_unchanged", "the prompts are left as they were | "
-               "затравки остаются прежними",
+               "промпты остаются прежними",
                judges.prompts_kept, [batch(4, 1, 2), batch(2, 2), batch(3)]),
     ]
     # fmt: on

@@ -22,33 +22,33 @@ from course_lib.contracts.engine.words import say
 # fmt: off
 _FACTS = {
     "rows": "rows that differ from the prompt alone (of {total}): {rows} | "
-    "строки, где ответ не такой, как на ту же затравку в одиночку (из {total}): {rows}",
-    "shorter": "just the shorter prompts | это как раз более короткие затравки",
-    "longer": "just the longer prompts | это как раз более длинные затравки",
+    "строки, где ответ не такой, как на тот же промпт в одиночку (из {total}): {rows}",
+    "shorter": "just the shorter prompts | это как раз более короткие промпты",
+    "longer": "just the longer prompts | это как раз более длинные промпты",
     "another prompt": "row {row} is what another prompt of the batch gives | "
-    "строка {row} — это ответ на другую затравку пакета",
+    "строка {row} — это ответ на другой промпт батча",
     "last token missing": "row {row} is what the prompt gives without its last token | "
-    "строка {row} — это ответ на затравку без последнего токена",
+    "строка {row} — это ответ на промпт без последнего токена",
     "first token missing": "row {row} is what the prompt gives without its first token | "
-    "строка {row} — это ответ на затравку без первого токена",
+    "строка {row} — это ответ на промпт без первого токена",
     "front only": "row {row} is what the front part of the prompt gives | "
-    "строка {row} — это ответ на одно лишь начало затравки",
+    "строка {row} — это ответ на одно лишь начало промпта",
     "end only": "row {row} is what the end part of the prompt gives | "
-    "строка {row} — это ответ на один лишь конец затравки",
+    "строка {row} — это ответ на один лишь конец промпта",
     "after the prompts before it":
         "row {row} is what the prompt gives after all prompts before it | "
-        "строка {row} — это ответ на все предыдущие затравки и эту вслед за ними",
+        "строка {row} — это ответ на все предыдущие промпты и этот вслед за ними",
     "with padding in front": "row {row} is what padding and then the prompt give | "
-    "строка {row} — это ответ на дополнение и затравку вслед за ним",
+    "строка {row} — это ответ на паддинг и промпт вслед за ним",
     "with padding behind": "row {row} is what the prompt and then padding give | "
-    "строка {row} — это ответ на затравку и дополнение вслед за ней",
+    "строка {row} — это ответ на промпт и паддинг вслед за ним",
     "trace": "the same batch gives other logits after another batch | "
-    "тот же пакет после другого пакета даёт другие логиты",
+    "тот же батч после другого батча даёт другие логиты",
     "overwritten":
         "a later call changed an earlier result | следующий вызов изменил прежний результат",
     "came back": "the caller wrote into a result, and it came back | "
     "то, что записали в прежний результат, оказалось в новом",
-    "edited": "the prompts became {after} | затравки стали такими: {after}",
+    "edited": "the prompts became {after} | промпты стали такими: {after}",
 }
 # fmt: on
 

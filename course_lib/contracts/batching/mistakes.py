@@ -62,26 +62,26 @@ BATCHING_MISTAKES = mistakes(
     TinyBatch,
     shared_positions=("unslothai/unsloth#4078",
         "positions count the padding on the left too: a shorter prompt starts late | "
-        "позиции считают и дополнение слева: короткая затравка начинается не с нуля",
+        "позиции считают и паддинг слева: короткий промпт начинается не с нуля",
         "positions = cumsum(valid) - 1", {"place": _shared_places}),
     positions_shifted_the_wrong_way=("lucidrains/x-transformers@013e60a",
         "the amount of padding is added to the positions instead of subtracted | "
-        "длина дополнения прибавлена к позициям, а не вычтена",
-        "positions = arange - padding | positions = arange - дополнение",
+        "длина паддинга прибавлена к позициям, а не вычтена",
+        "positions = arange - padding | positions = arange - паддинг",
         {"place": lambda batch, valid: np.arange(len(valid)) + int((~valid).sum())}),
     padding_attended=("Blaizzy/mlx-vlm#1946",
         "the padding lies in the past and is read like a token (or read out itself) | "
-        "дополнение лежит в прошлом и читается как токен (или взята его строка)",
+        "паддинг лежит в прошлом и читается как токен (или взята его строка)",
         "allowed = causal & valid_keys", {"see": _causal_only}),
     padding_is_a_prefix=("turboderp-org/exllamav2#606",
         "padding on the left is just more prompt: no mask, no positions of its own | "
-        "дополнение слева стало частью затравки: ни маски, ни своих позиций",
+        "паддинг слева стал частью промпта: ни маски, ни своих позиций",
         "hide it, and count positions from the first real token | "
         "закройте его; позиции — от первого настоящего токена",
         {"place": _shared_places, "see": _causal_only}),
     last_column_read=("huggingface/transformers#14521",
         "with padding on the right the last column is read, which is padding | "
-        "при дополнении справа прочитан последний столбец, а это дополнение",
+        "при паддинге справа прочитан последний столбец, а это паддинг",
         "logits[row, length - 1]",
         {"pad": padded_right, "place": _shared_places, "see": _causal_only}),
     one_column_early=("",
@@ -90,23 +90,23 @@ BATCHING_MISTAKES = mistakes(
         "logits[row, length - 1]",
         {"pad": padded_right, "read": lambda batch, valid, row: max(int(valid[row].sum()) - 2, 0)}),
     first_length_for_all=("microsoft/onnxruntime-genai#1639",
-        "the length of the first prompt is taken for all | длина первой затравки принята для всех",
+        "the length of the first prompt is taken for all | длина первого промпта принята для всех",
         "logits[rows, lengths - 1]",
         {"pad": padded_right, "see": _causal_only, "read": lambda batch, valid, row:
             int(valid[0].sum()) - 1}),
     first_mask_for_all=("facebookresearch/jepa#93",
         "the padding mask of the first prompt is used for the whole batch | "
-        "маска дополнения первой затравки применена ко всему пакету",
+        "маска паддинга первого промпта применена ко всему батчу",
         "valid[:, None, None, :]",
         {"see": lambda batch, valid, row: seen_in_batch(valid[0])}),
     mask_upside_down=("rasbt/LLMs-from-scratch#1061",
         "the padding mask is inverted: padding is read, the prompt is hidden | "
-        "маска дополнения инвертирована: дополнение читается, а затравка закрыта",
+        "маска паддинга инвертирована: паддинг читается, а промпт замаскирован",
         "True = may read | True = разрешено читать",
         {"see": lambda batch, valid, row: seen_in_batch(~valid[row])}),
     pad_id_is_a_token=("microsoft/onnxruntime-genai#1694",
         "the mask is guessed from the ids: a real token with the padding's id vanishes | "
-        "маска угадана по ids: настоящий токен с номером дополнения пропадает",
+        "маска угадана по ids: настоящий токен с номером паддинга пропадает",
         "build the mask from the lengths | стройте маску по длинам",
         {"know": lambda batch, ids, valid: ids != 0}),
     order_not_restored=("vllm-project/vllm#394",
@@ -120,52 +120,52 @@ BATCHING_MISTAKES = mistakes(
         {"finish": lambda batch, rows, prompts: rows[::-1]}),
     first_row_for_all=("",
         "every row repeats that of the first prompt | "
-        "каждая строка повторяет строку первой затравки",
+        "каждая строка повторяет строку первого промпта",
         "logits[:, -1], not logits[0, -1] | logits[:, -1], а не logits[0, -1]",
         {"finish": lambda batch, rows, prompts: np.repeat(rows[:1], len(rows), 0)}),
     cut_to_the_shortest=("",
         "all prompts are cut to the length of the shortest, their ends are lost | "
-        "все затравки обрезаны до самой короткой, их концы потеряны",
-        "pad to the longest | дополняйте до самой длинной",
+        "все промпты обрезаны до самого короткого, их концы потеряны",
+        "pad to the longest | дополняйте до самого длинного",
         {"arrange": lambda batch, prompts:
             [prompt[: min(map(len, prompts))] for prompt in prompts]}),
     ends_of_the_shortest_length=("",
         "of all prompts only as many last tokens are kept as the shortest has | "
         "от всех затравок оставлено столько последних токенов, сколько в самой короткой",
-        "pad to the longest | дополняйте до самой длинной",
+        "pad to the longest | дополняйте до самого длинного",
         {"arrange": lambda batch, prompts:
             [prompt[-min(map(len, prompts)) :] for prompt in prompts]}),
     first_token_lost=("",
         "a padded prompt loses its first token: the mask hides one too many | "
-        "дополненная затравка теряет первый токен: маска закрывает лишний",
+        "промпт с паддингом теряет первый токен: маска закрывает лишний",
         "valid = arange >= width - length", {"arrange": _without_last}),
     neighbours_are_the_past=("",
         "a prompt reads those before it in the batch: they were joined without a mask | "
-        "затравка читает предыдущие в пакете: они соединены без маски",
+        "промпт читает предыдущие в батче: они соединены без маски",
         "each its own row or block of the mask | каждой своя строка или блок маски",
         {"arrange": _joined}),
     statistics_over_the_batch=("",
         "something is averaged over the batch: rows depend on their neighbours' tokens | "
-        "что-то усреднено по пакету: строка зависит от токенов соседей",
-        "no statistics along the batch axis | никаких средних по оси пакета",
+        "что-то усреднено по батчу: строка зависит от токенов соседей",
+        "no statistics along the batch axis | никаких средних по оси батча",
         {"finish": lambda batch, rows, prompts: rows - rows.mean(0) * 0.1}),
     padded_to_the_context=("ndif-team/nnsight#673",
         "always padded on the left to the full context, and positions count it | "
-        "слева всегда дополнено до полного контекста, и позиции считают это дополнение",
+        "слева всегда дополнено до полного контекста, и позиции считают этот паддинг",
         "positions = cumsum(valid) - 1",
         {"width": lambda batch, prompts: batch.context_length, "place": _shared_places}),
     mask_of_an_earlier_batch=("",
         "the padding mask of an earlier batch of the same shape is used again | "
-        "применена маска дополнения прежнего пакета той же формы",
-        "a new mask for every batch | новая маска для каждого пакета",
+        "применена маска паддинга прежнего батча той же формы",
+        "a new mask for every batch | новая маска для каждого батча",
         {"pad": _old_mask}),
     batches_share_memory=("",
         "the result is a view of a buffer that the next batch overwrites | "
-        "результат — представление (view) буфера, который перезапишет следующий пакет",
+        "результат — представление (view) буфера, который перезапишет следующий батч",
         "return a copy | верните копию", {"finish": _one_buffer}),
     prompts_padded_in_place=("",
         "the padding is written into the caller's own prompts | "
-        "дополнение записано прямо в переданные затравки",
+        "паддинг записан прямо в переданные промпты",
         "pad copies | дополняйте копии", {"arrange": _padded_in_place}),
 )
 # fmt: on

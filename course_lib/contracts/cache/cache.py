@@ -40,12 +40,12 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: off
     return [
         Clause("repeatable", "a prompt gives the same logits, whatever came before | "
-               "затравка даёт одни и те же логиты, что бы ни было до неё",
+               "промпт даёт одни и те же логиты, что бы ни было до него",
                judges.repeated, [first], allowed),
         Clause("result_form", "finite numbers of shape [T, vocab_size] from both | "
                "конечные числа формы [T, vocab_size] от обеих функций", judges.formed, forms),
         Clause("prefixes", "a text that starts like the last one is read to its end | "
-               "текст, начатый как предыдущий, прочитан до конца",
+               "текст с тем же началом, что у предыдущего, прочитан до конца",
                judges.kindred, _kindred(seen), allowed),
         Clause("full_causal", "without a cache, no row depends on later tokens | "
                "без кэша ни одна строка не зависит от будущих токенов",

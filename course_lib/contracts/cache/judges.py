@@ -26,7 +26,7 @@ _FACTS = {
     "первый кусок верен, а то, что после него, — нет",
     "goes_on":
         "the first prompt was right; the second equals the end of full_logits(both joined) | "
-        "ответ на первую затравку верен, а на вторую — равен концу full_logits(первая + вторая)",
+        "ответ на первый промпт верен, а на второй — равен концу full_logits(первый + второй)",
     "trace": "the first call of all was right, the same call later was not | "
     "самый первый вызов верен, а такой же вызов позднее — нет",
     "unsteady": "the same call gives different logits | один и тот же вызов даёт разные логиты",

@@ -21,17 +21,17 @@ CACHE_MEMORY_MISTAKES = mistakes(
         {"scale": lambda decoder, offset: 1.0, "place": steps.places_halved}),
     cache_not_reset=("casper-hansen/AutoAWQ#170",
         "the second prompt goes on where the first one ended | "
-        "вторая затравка продолжает с того места, где кончилась первая",
-        "a new or emptied cache for every prompt | новый или очищенный кэш для каждой затравки",
+        "второй промпт продолжает с того места, где кончился первый",
+        "a new or emptied cache for every prompt | новый или очищенный кэш для каждого промпта",
         {"begin": steps.kept}),
     old_keys_kept=("turboderp-org/exllamav2#212",
         "positions start anew, but the second prompt still reads the first one's keys | "
-        "позиции начаты заново, но вторая затравка ещё читает ключи первой",
+        "позиции начаты заново, но второй промпт ещё читает ключи первого",
         "empty keys, values and length together | очищайте ключи, значения и длину",
         {"begin": steps.kept_but_rewound}),
     stale_slots_read=("nicedreamzapp/claude-code-local#46",
         "a prompt reads what a longer one left in the buffer | "
-        "затравка читает то, что оставила в буфере более длинная",
+        "промпт читает то, что оставил в буфере более длинный",
         "read buffer[:length], not the whole buffer | читайте buffer[:length], а не весь буфер",
         {"begin": steps.kept_but_rewound, "store": steps.stale_slots, "see": steps.past_window}),
     whole_buffer_read=("",
@@ -99,7 +99,7 @@ CACHE_MEMORY_MISTAKES = mistakes(
     each_chunk_starts_anew=("",
         "every chunk is taken for a text of its own, without a past | "
         "каждый кусок принят за отдельный текст без прошлого",
-        "one cache for all chunks of a prompt | один кэш на все куски затравки",
+        "one cache for all chunks of a prompt | один кэш на все куски промпта",
         {"store": steps.nothing_kept, "place": lambda decoder, cache, width: np.arange(width)}),
     results_share_memory=("",
         "the result is a view of a buffer that the next call overwrites | "

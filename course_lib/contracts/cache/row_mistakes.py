@@ -90,7 +90,7 @@ CACHE_ROW_MISTAKES = mistakes(
     later_chunks_by_another_formula=("",
         "after the first chunk the formula is another one (scale, norm, weights) | "
         "после первого куска формула другая (масштаб, нормализация, веса)",
-        "one code for prefill and decode | один код и для затравки, и для шагов",
+        "one code for prefill and decode | один код и для промпта, и для шагов",
         {"scale": lambda decoder, offset: 1.0 if offset else 8 ** (-0.5)}),
     another_formula_from_some_length_on=("",
         "from some length on new tokens go through another formula | "

@@ -66,10 +66,10 @@ def _clauses(subject: Subject) -> list[Clause]:
                "другие вызовы между двумя одинаковыми ничего не меняют",
                untracked(judges.unremembered), alike),
         Clause("batch_items", "changing one item of the batch leaves the others | "
-               "замена одного элемента пакета не меняет остальные",
+               "замена одного элемента батча не меняет остальные",
                unmoved, _batches(texts), allowed),
         Clause("item_alone", "an item alone gives what it gives in a batch | "
-               "элемент отдельно даёт то же, что и в пакете",
+               "элемент отдельно даёт то же, что и в батче",
                untracked(judges.item_alone), _few_batches(texts), loose),
         Clause("later_token", "change later tokens, one or all: earlier logits stay | "
                "замените поздние токены, один или все: логиты до них те же",

@@ -45,7 +45,7 @@ _FACTS = {
     "item": "item {item} is the same in both calls, and its logits change with other items | "
     "элемент {item} в обоих вызовах тот же, а его логиты меняются вместе с другими",
     "alone": "item {item} alone gives other logits than in its batch of {count} | "
-    "элемент {item} отдельно даёт не те логиты, что в пакете из {count}",
+    "элемент {item} отдельно даёт не те логиты, что в батче из {count}",
     "training":
         "the module is in training mode, where dropout is active: call model.eval() first | "
         "модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",

@@ -173,22 +173,22 @@ CAUSALITY_MISTAKES = mistakes(
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) | (ids.shape[1] > 4))),
     mask_for_first_item=("facebookresearch/jepa#93",
         "only the first item of the batch is masked | "
-        "маска действует только на первый элемент пакета",
-        "let [T, T] broadcast over the batch | маска [T, T] на весь пакет",
+        "маска действует только на первый элемент батча",
+        "let [T, T] broadcast over the batch | маска [T, T] на весь батч",
         lambda: tiny_causal_lm(allowed=_first_item_rule)),
     mask_lost_with_padding=("keras-team/keras#23038",
         "where there is padding (id 0), the causal mask gives way to the padding mask | "
-        "там, где есть дополнение (id 0), причинная маска уступает маске дополнения",
+        "там, где есть паддинг (id 0), причинная маска уступает маске паддинга",
         "causal & token_valid: both at once | causal & token_valid: обе сразу",
         lambda: tiny_causal_lm(allowed=_padding_only_rule)),
     normalised_over_items=("",
         "a batch norm in training mode: the items of the batch change one another | "
-        "нормализация по пакету в режиме обучения: элементы пакета влияют друг на друга",
+        "нормализация по батчу в режиме обучения: элементы батча влияют друг на друга",
         "LayerNorm, or model.eval() | LayerNorm или model.eval()",
         lambda: tiny_causal_lm(norm=_norm_over_items)),
     items_mixed=("jsbaan/transformer-from-scratch#6",
         "the items of a batch reach one another: a reshape, a sort, a mean over axis 0 | "
-        "элементы пакета смешаны: reshape, сортировка или среднее по его оси",
+        "элементы батча смешаны: reshape, сортировка или среднее по его оси",
         "keep axis 0 apart, from input to logits | не трогайте ось 0 от входа до логитов",
         lambda: tiny_causal_lm(mix=_with_items_mixed)),
     dropout_active=("karpathy/nanoGPT@7399dfe3",

@@ -66,16 +66,16 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("length_limit", "never more than max_new_tokens; 0 gives none | "
                "не больше max_new_tokens; 0 не даёт ни одного", judges.right, limits),
         Clause("context", "prompt and new ids together fill max_length, no more | "
-               "затравка и новые ids вместе заполняют max_length, не больше", judges.right, room),
+               "промпт и новые ids вместе заполняют max_length, не больше", judges.right, room),
         Clause("reason_order", "of several reasons: eos, then length_limit, then context | "
                "причин несколько: eos, затем length_limit, затем context",
                judges.right, _order_cases()),
         Clause("flag_restored", "afterwards the model is in the mode it was in before | "
                "после вызова модель в том же режиме, что и до него", judges.flag_restored, states),
         Clause("long_prompt", "a prompt longer than max_length is a ValueError | "
-               "затравка длиннее max_length — ValueError", judges.refused, _long_cases()),
+               "промпт длиннее max_length — ValueError", judges.refused, _long_cases()),
         Clause("prompt_unchanged", "the caller's prompt is left as it was | "
-               "переданная затравка остаётся прежней",
+               "переданный промпт остаётся прежним",
                judges.prompt_kept, [*greedy[:4], room[1], limits[0]]),
         Clause("repeatable", "the same call, the same answer, whatever came between | "
                "тот же вызов — тот же ответ, что бы ни было между ними",

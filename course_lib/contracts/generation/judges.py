@@ -33,7 +33,7 @@ _FACTS = {
     "модели дано токенов {n}, а помещается {size}",
     "overwritten": "a later call changed the ids that an earlier one had returned | "
     "следующий вызов изменил ids, которые вернул предыдущий",
-    "prompt": "the prompt became {came} | затравка стала такой: {came}",
+    "prompt": "the prompt became {came} | промпт стал таким: {came}",
 }
 # fmt: on
 

@@ -112,26 +112,26 @@ GENERATION_MISTAKES = mistakes(
         "model(all ids so far) | model(все ids)", {"feed": lambda ids, start, size: ids[-1:]}),
     only_the_prompt_fed=("",
         "the new tokens are never given to the model: it answers the prompt each time | "
-        "новые токены не передаются модели: она каждый раз отвечает на затравку",
-        "model(prompt + new ids) | model(затравка + новые ids)",
+        "новые токены не передаются модели: она каждый раз отвечает на промпт",
+        "model(prompt + new ids) | model(промпт + новые ids)",
         {"feed": lambda ids, start, size: ids[:start]}),
     sliding_window=("ollama/ollama#17427",
         "the window slides: what no longer fits is forgotten without a word | "
         "окно скользит: что не помещается, молча забывается",
         'ValueError for the prompt, stop with "context" | '
-        "ValueError для затравки, остановка с «context»",
+        "ValueError для промпта, остановка с «context»",
         {"guard": lambda ids, size, asked: ids,
          "room": lambda size: 10 ** 9,
          "feed": lambda ids, start, size: ids[-size:]}),
     long_prompt_accepted=("ollama/ollama#3839",
         "a prompt that is too long is cut, or handed back, without an error | "
-        "слишком длинная затравка обрезана или возвращена без ошибки",
+        "слишком длинный промпт обрезан или возвращён без ошибки",
         "raise ValueError if the prompt exceeds max_length | "
-        "ValueError, если затравка длиннее max_length",
+        "ValueError, если промпт длиннее max_length",
         {"guard": lambda ids, size, asked: ids[-size:]}),
     room_made_for_new_tokens=("EleutherAI/lm-evaluation-harness#2585",
         "the prompt is cut at the front to make room for max_new_tokens | "
-        "начало затравки отрезано, чтобы уместить max_new_tokens",
+        "начало промпта отрезано, чтобы уместить max_new_tokens",
         'keep it all; stop with "context" | оставьте её целой; остановка с «context»',
         {"guard": lambda ids, size, asked: ids[-max(size - asked, 1):]}),
     no_eval=("d2l-ai/d2l-en@4c2b6d39",
@@ -144,7 +144,7 @@ GENERATION_MISTAKES = mistakes(
         "model.train(was_training)", {"leave": lambda model, was: None}),
     left_in_eval_by_a_refusal=("",
         "eval comes before the check of the prompt: after a refusal the model stays in eval mode | "
-        "eval вызван до проверки затравки: после отказа модель остаётся в режиме eval",
+        "eval вызван до проверки промпта: после отказа модель остаётся в режиме eval",
         "try: … finally: model.train(was)", lambda: _refusing_late),
     always_left_in_training=("",
         "a model that was in eval mode is left in training mode | "
@@ -152,12 +152,12 @@ GENERATION_MISTAKES = mistakes(
         "model.train(was_training)", {"leave": lambda model, was: model.train()}),
     prompt_returned_too=("",
         "the prompt is returned together with the new ids | "
-        "вместе с новыми ids возвращена и затравка",
+        "вместе с новыми ids возвращён и промпт",
         "return ids[len(prompt):]",
         {"finish": lambda prompt, ids, start, stop, asked, eos: (ids, stop)}),
     prompt_grows=("",
         "the new ids are appended to the caller's own prompt | "
-        "новые ids дописаны прямо в переданную затравку",
+        "новые ids дописаны прямо в переданный промпт",
         "ids = list(prompt)", {"finish": _prompt_grown}),
     end_left_out=("",
         "EOS itself is not among the new ids | самого EOS нет среди новых ids",
@@ -187,12 +187,12 @@ GENERATION_MISTAKES = mistakes(
             ids[-1] == (eos_id or 0)}),
     eos_in_prompt_stops=("",
         "an EOS inside the prompt ends the text after one new token | "
-        "EOS внутри затравки обрывает текст после одного нового токена",
+        "EOS внутри промпта обрывает текст после одного нового токена",
         "compare the new token only | сравнивайте только новый токен",
         {"ends": lambda ids, start, eos_id, asked, size: eos_id in ids}),
     eos_in_prompt_is_the_end=("",
         "a prompt with an EOS in it gets no new token at all | "
-        "затравка с EOS внутри не получает ни одного нового токена",
+        "промпт с EOS внутри не получает ни одного нового токена",
         "compare the new token only | сравнивайте только новый токен",
         {"before": lambda ids, eos_id: "eos" if eos_id in ids else ""}),
     eos_at_last_token_called_length_limit=("",
@@ -222,7 +222,7 @@ GENERATION_MISTAKES = mistakes(
         {"asked": lambda max_new_tokens, ids: max(max_new_tokens, 1)}),
     limit_counts_the_prompt=("",
         "max_new_tokens is taken for the length of prompt and answer together | "
-        "max_new_tokens принят за длину затравки вместе с ответом",
+        "max_new_tokens принят за длину промпта вместе с ответом",
         "count the new tokens only | считайте только новые токены",
         {"asked": lambda max_new_tokens, ids: max_new_tokens - len(ids)}),
     context_one_too_long=("Nehanth/swarmllm#31",

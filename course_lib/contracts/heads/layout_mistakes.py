@@ -179,7 +179,7 @@ LAYOUT_MISTAKES = mistakes(
         {"share": _rotated}),
     batch_taken_for_time=("aipixel/AEMatter#3",
         "x is read as [T, B, d_model]: an item attends to the other items of the batch | "
-        "x понят как [T, B, d_model]: внимание идёт между элементами пакета",
+        "x понят как [T, B, d_model]: внимание идёт между элементами батча",
         "nn.MultiheadAttention(..., batch_first=True)",
         {"project": _over_batch,
          "past": _batch_past,

@@ -113,12 +113,12 @@ MASK_MISTAKES = mistakes(
         {"past": _first_causal}),
     causal_for_first_item=("huggingface/candle#3582",
         "the causal mask holds for the first item of the batch only | "
-        "причинная маска действует только на первый элемент пакета",
-        "one mask [T, T] for the whole batch | одна маска [T, T] на весь пакет",
+        "причинная маска действует только на первый элемент батча",
+        "one mask [T, T] for the whole batch | одна маска [T, T] на весь батч",
         {"past": _item_causal}),
     causal_lost_when_padded=("lucidrains/x-transformers@d69d33c",
         "the causal mask is lost where there is padding | "
-        "причинная маска теряется там, где есть дополнение",
+        "причинная маска теряется там, где есть паддинг",
         "both masks: allowed & causal | обе маски: allowed & causal",
         {"past": lambda call: _causal_if(call, bool(call.valid.all()))}),
     causal_lost_without_padding=("facebookresearch/xformers#103",
@@ -129,43 +129,43 @@ MASK_MISTAKES = mistakes(
     padding_ignored=("hyunwoongko/transformer#40",
         "padding is read: token_valid is ignored, or laid over the queries, [B, 1, T, 1], instead "
         "of the keys | "
-        "дополнение читается: token_valid не учтён или лёг на запросы, [B, 1, T, 1], а не на ключи",
+        "паддинг читается: token_valid не учтён или лёг на запросы, [B, 1, T, 1], а не на ключи",
         "token_valid[:, None, None, :]", {"real": lambda call: torch.ones_like(real_keys(call))}),
     padding_inverted=("InseeFrLab/torchTextClassifiers#92",
         "True in token_valid means padding (here True = a real token) | "
-        "True в token_valid значит «дополнение» (здесь True = настоящий токен)",
+        "True в token_valid значит «паддинг» (здесь True = настоящий токен)",
         "key_padding_mask=~token_valid for torch's module | "
         "key_padding_mask=~token_valid для модуля из torch",
         {"real": lambda call: ~real_keys(call)}),
     padding_on_heads=("keras-team/keras-hub#2911",
         "the batch axis of token_valid is laid over the heads, which fits if B = H | "
-        "ось пакета в token_valid попадает на ось голов: при B = H это незаметно",
+        "ось батча в token_valid попадает на ось голов: при B = H это незаметно",
         "token_valid[:, None, None, :]", {"real": _valid_on_heads}),
     padding_of_first_item=("facebookresearch/jepa#93",
         "the first item's token_valid is used for the whole batch | "
-        "token_valid первого элемента применяется ко всему пакету",
+        "token_valid первого элемента применяется ко всему батчу",
         "token_valid[:, None, None, :]", {"real": lambda call: real_keys(call)[:1]}),
     padding_in_wrong_order=("lsdefine/attention-is-all-you-need-keras#36",
         "padding is repeated head by head while the rows go item by item: it lands on other items "
-        "| дополнение повторено по головам, а строки идут по элементам: маска достаётся чужим "
+        "| паддинг повторён по головам, а строки идут по элементам: маска достаётся чужим "
         "элементам",
         "token_valid.repeat_interleave(n_heads, dim=0)", {"real": _valid_tiled}),
     padding_taken_for_lengths=("huggingface/transformers#35909",
         "real tokens are counted and taken to be the first ones: padding on the left is read | "
-        "настоящие токены посчитаны и приняты за первые: дополнение слева читается",
+        "настоящие токены посчитаны и приняты за первые: паддинг слева читается",
         "use token_valid itself | берите сам token_valid", {"real": _valid_lengths}),
     padding_zeroed=("ilivans/tf-rnn-attention#11",
         "padding is set to zero but read: zeros take their share of the softmax | "
-        "дополнение обнулено, но читается: нули берут свою долю softmax",
+        "паддинг обнулён, но читается: нули берут свою долю softmax",
         "hide it: scores of -inf | закройте его: оценки -inf", {"begin": _zeroed}),
     padding_lost_when_causal=("AI-Hypercomputer/maxtext#878",
         "padding is read where causal=True: one mask replaces the other | "
-        "при causal=True дополнение читается: одна маска заменила другую",
+        "при causal=True паддинг читается: одна маска заменила другую",
         "both masks: allowed & causal | обе маски: allowed & causal",
         {"real": lambda call: _valid_unless(call, True)}),
     padding_only_when_causal=("",
-        "padding is hidden only where causal=True | дополнение закрыто только при causal=True",
-        "hide padding in any case | закрывайте дополнение всегда",
+        "padding is hidden only where causal=True | паддинг закрыт только при causal=True",
+        "hide padding in any case | закрывайте паддинг всегда",
         {"real": lambda call: _valid_unless(call, False)}),
     mask_discarded=("opendilab/DI-engine#333",
         "no mask takes effect, for example masked_fill without its result being kept | "

@@ -67,7 +67,7 @@ _STATE_MISTAKES = mistakes(
         {"begin": _scaled_in_place, "scale": lambda call: 1.0}),
     padding_zeroed_in_place=("",
         "the padding of the caller's x is overwritten with zeros | "
-        "дополнение в переданном x затёрто нулями",
+        "паддинг в переданном x затёрт нулями",
         "x = x * valid, not x *= valid | x = x * valid, а не x *= valid",
         {"begin": _zeroed_in_place}),
     token_valid_overwritten=("pytorch/pytorch#117939",
@@ -76,7 +76,7 @@ _STATE_MISTAKES = mistakes(
         {"begin": _valid_inverted}),
     padding_remembered=("",
         "a mask is stored by its shape and used again for other padding | "
-        "маска хранится по форме и берётся снова при другом дополнении",
+        "маска хранится по форме и берётся снова при другом паддинге",
         "build the mask in every call | стройте маску в каждом вызове", _remembering),
     result_overwritten=("",
         "every call returns the same buffer, and the next one overwrites it | "

@@ -54,10 +54,10 @@ _FUTURE = (
     "only the tokens after position {place} were changed | "
     "изменены только токены после позиции {place}"
 )
-_CONTENT = "only the padding was changed | изменено только дополнение"
+_CONTENT = "only the padding was changed | изменён только паддинг"
 _ALONE = (
     "item {place}, given alone and without its padding, gives the expected numbers | "
-    "элемент {place}, взятый отдельно и без дополнения, даёт ожидаемые числа"
+    "элемент {place}, взятый отдельно и без паддинга, даёт ожидаемые числа"
 )
 _DETACHED = (
     "the output is cut off from its inputs (detach, no_grad, .data) | "
@@ -227,17 +227,17 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("causal", "causal=True: a row reads its own and earlier tokens | "
                "causal=True: строка читает свой и прежние токены", _right, causal, 1e-10),
         Clause("padding_content", "what stands in the padding does not matter | "
-               "содержимое дополнения не имеет значения", _padding_mute, mute, 1e-6),
+               "содержимое паддинга не имеет значения", _padding_mute, mute, 1e-6),
         Clause("row_in_batch", "an item gives alone what it gives in the batch | "
-               "элемент отдельно даёт то же, что внутри пакета",
+               "элемент отдельно даёт то же, что внутри батча",
                _alone, [many[1], many[2], *mute], 1e-6),
         Clause("padding", "padding is not read, wherever it lies | "
-               "дополнение не читается, где бы оно ни стояло", _right, padded, 1e-10),
+               "паддинг не читается, где бы он ни стоял", _right, padded, 1e-10),
         Clause("without_padding", "token_valid=None means that every token is real | "
                "token_valid=None значит, что все токены настоящие",
                _right, bare, 1e-10, when=_takes),
         Clause("long_sequences", "longer than any block, with whole blocks of padding | "
-               "длиннее любого блока, с блоками из одного дополнения", _right, long(), 1e-10),
+               "длиннее любого блока, с блоками из одного паддинга", _right, long(), 1e-10),
         Clause("memory_layout", "transposed input and weights: the same result | "
                "транспонированные вход и веса: тот же результат",
                _right, [strided(call) for call in (many[1], causal[7], padded[0])], 1e-10,

@@ -87,7 +87,7 @@ NUMBER_MISTAKES = mistakes(
         "scores.softmax(dim=-1)", _over(1)),
     softmax_over_batch=("PetrochukM/PyTorch-NLP#2",
         "the softmax runs over the batch, not over the keys | "
-        "softmax идёт по пакету, а не по ключам",
+        "softmax идёт по батчу, а не по ключам",
         "scores.softmax(dim=-1)", _over(0)),
     softmax_missing=("",
         "the scores themselves are used as weights, without a softmax | "
@@ -105,16 +105,16 @@ NUMBER_MISTAKES = mistakes(
         {"weigh": lambda scores, keep: (scores + keep).softmax(-1)}),
     mask_multiplied=("ilivans/tf-rnn-attention#11",
         "hidden scores become 0 instead of -inf, and exp(0) = 1 keeps its share | "
-        "закрытые оценки становятся 0, а не -inf, и exp(0) = 1 сохраняет свою долю",
+        "замаскированные оценки становятся 0, а не -inf, и exp(0) = 1 сохраняет свою долю",
         "scores.masked_fill(~allowed, -math.inf)",
         {"weigh": lambda scores, keep: (scores * keep).softmax(-1)}),
     finite_fill_small=("huggingface/transformers#10484",
         "hidden scores get about -1e4, which low scores fall below: padding is read | "
-        "закрытые оценки равны примерно -1e4, а бывают и ниже: дополнение читается",
+        "замаскированные оценки равны примерно -1e4, а бывают и ниже: паддинг читается",
         "fill with -math.inf | заполняйте -math.inf", _filled(-1e4)),
     finite_fill_large=("hyunwoongko/transformer#40",
         "hidden scores get about -1e9 or another finite number, which lower scores beat | "
-        "закрытые оценки равны примерно -1e9 или другому конечному числу, а бывают и ниже",
+        "замаскированные оценки равны примерно -1e9 или другому конечному числу, а бывают и ниже",
         "fill with -math.inf | заполняйте -math.inf", _filled(-1e9)),
     exp_overflows=("pyg-team/pytorch_geometric#53",
         "exp is taken without subtracting the row's maximum: it overflows or vanishes | "

@@ -26,7 +26,7 @@ from course_lib.contracts.likelihood.texts import (
 
 _PADDING_READ = (
     "with other numbers in the padding it gives {other} instead of {first} | при других числах в "
-    "дополнении получается {other} вместо {first}"
+    "паддинге получается {other} вместо {first}"
 )
 _RENAMED = (
     "with tokens 0 and the last renamed into each other it gives {other}, not {first} | если "
@@ -113,11 +113,11 @@ def mean_clauses(
                alike, [dear_zeros(51), dear_zeros(52, (5, 5))], 1e-6),
         Clause("values", by_value, right, plain, 1e-6),
         Clause("padding", "what stands in the padding, and how much, changes nothing | "
-               "ни содержимое дополнения, ни его длина ничего не меняют", unread, padded, 1e-6),
+               "ни содержимое паддинга, ни его длина ничего не меняют", unread, padded, 1e-6),
         Clause("unequal_lengths", "every token weighs the same, in short rows and in long | "
                "все токены весят одинаково в строках любой длины", right, unequal, 1e-6),
         Clause("padding_anywhere", "valid says what is padding, on the left and inside too | "
-               "дополнение указано в valid, даже слева или внутри", right, _anywhere(), 1e-6),
+               "паддинг указан в valid, даже слева или внутри", right, _anywhere(), 1e-6),
         Clause("extreme_logits", far, right, far_calls, 1e-6),
         Clause("half_precision", "half-precision logits: finite, right to their rounding | "
                "половинная точность: ответ конечен, верен до округления", right, coarse, 0.02),

@@ -49,7 +49,7 @@ NLL_MISTAKES = mistakes(
     **STEP_MISTAKES,
     labels_written_into_ids=("huggingface/transformers#8619",
         "the padding of the caller's own token_ids is overwritten with -100 | "
-        "дополнение в переданных token_ids перезаписано числом -100",
+        "паддинг в переданных token_ids перезаписан числом -100",
         "labels = token_ids.masked_fill(~valid, -100)", lambda: nll_writing_labels),
     mask_remembered=("",
         "the mask of an earlier call of the same shape is used again | "

@@ -49,7 +49,7 @@ PERPLEXITY_MISTAKES = mistakes(
         {"finish": lambda costs, real, valid, reduce: reduce(costs.exp(), real, valid)}),
     mean_of_row_perplexities=("keras-team/keras-hub#63",
         "each row gets a perplexity of its own, and these are averaged: the result depends on the "
-        "batch | у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
+        "batch | у каждой строки своя перплексия, и они усреднены: результат зависит от батча",
         "one mean over all tokens, then exp | одно среднее по всем токенам, потом exp",
         {"finish": _mean_of_row_perplexities}),
     two_to_the_nats=("huggingface/evaluate#241",

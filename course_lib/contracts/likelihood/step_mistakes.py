@@ -111,7 +111,7 @@ STEP_MISTAKES: dict[str, tuple] = {
         {"align": lambda logits, ids, real: (logits[:, 1:], ids[:, :-1], real[:, :-1])}),
     "rows_run_together": ("huggingface/transformers#47394",
         "the batch is flattened before the shift, so that the end of a row predicts the start of "
-        "the next | пакет развёрнут до сдвига, и конец строки предсказывает начало следующей",
+        "the next | батч развёрнут до сдвига, и конец строки предсказывает начало следующей",
         "shift along T first, then flatten | сначала сдвиг по T, потом flatten",
         {"align": _rows_run_together}),
     "not_shifted_end_dropped": (*_NOT_SHIFTED,
@@ -139,12 +139,12 @@ STEP_MISTAKES: dict[str, tuple] = {
         {"align": _scored_against_zero}),
     "padding_counted": ("axolotl-ai-cloud/axolotl#3988",
         "valid is ignored: the predictions of padding are counted | "
-        "valid не учтён: считаются и предсказания дополнения",
+        "valid не учтён: считаются и предсказания паддинга",
         "nats[valid[:, 1:]].mean()", {"counted": lambda ids, valid: torch.ones_like(valid)}),
     "mask_not_shifted": ("ml-explore/mlx-lm#1855",
         "a prediction counts if the token it is made from is real, so that the first padding token "
         "is counted | предсказание учтено, если настоящий токен стоит перед ним: сосчитан и первый "
-        "токен дополнения",
+        "токен паддинга",
         "valid[:, 1:], shifted like the targets | valid[:, 1:], со сдвигом, как и цели",
         {"counted": partial(_moved_mask, by=1)}),
     "last_token_dropped": ("",
@@ -154,21 +154,21 @@ STEP_MISTAKES: dict[str, tuple] = {
         {"counted": partial(_moved_mask, by=-1)}),
     "mask_inverted": ("",
         "True in valid is read as padding, while here True = real | "
-        "True в valid понято как дополнение, а здесь True = настоящий токен",
+        "True в valid понято как паддинг, а здесь True = настоящий токен",
         "nats[valid[:, 1:]].mean()",
         {"counted": lambda ids, valid: valid if valid.all() else ~valid}),
     "zero_is_padding": ("lucidrains/DALLE-pytorch#57",
         "token id 0 is left out as if it were padding | "
-        "токен с номером 0 пропущен, как будто это дополнение",
-        "let valid alone say what is padding | о дополнении говорит только valid",
+        "токен с номером 0 пропущен, как будто это паддинг",
+        "let valid alone say what is padding | о паддинге говорит только valid",
         {"counted": lambda ids, valid: valid & (ids != 0)}),
     "zero_instead_of_mask": ("keras-team/keras-hub#63",
         "valid is not read: token id 0 is taken for padding, and nothing else | "
-        "valid не прочитан: дополнением сочтён токен с номером 0 и ничто другое",
+        "valid не прочитан: паддингом сочтён токен с номером 0 и ничто другое",
         "nats[valid[:, 1:]].mean()", {"counted": lambda ids, valid: ids != 0}),
     "zero_guessed_padding": ("wzhouad/RE_improved_baseline#3",
         "without padding in valid, token id 0 is guessed to be padding | "
-        "если valid не закрывает ничего, дополнением сочтён токен с номером 0",
+        "если valid не закрывает ничего, паддингом сочтён токен с номером 0",
         "valid=None: every token counts | valid=None: учитываются все токены",
         {"counted": lambda ids, valid: ids != 0 if valid.all() else valid}),
     "sum_not_mean": ("",
@@ -187,7 +187,7 @@ STEP_MISTAKES: dict[str, tuple] = {
         {"reduce": lambda costs, real, valid: _total(costs, real) / len(valid)}),
     "padding_in_denominator": ("d2l-ai/d2l-en#2076",
         "padding adds no nats but is counted in the mean: more padding, lower loss | "
-        "дополнение не добавляет нат, но входит в делитель: чем его больше, тем меньше потери",
+        "паддинг не добавляет нат, но входит в делитель: чем его больше, тем меньше потери",
         "sum / valid[:, 1:].sum()",
         {"reduce": lambda costs, real, valid: _total(costs, real) / real.numel()}),
     "first_token_in_denominator": ("kimiyoung/transformer-xl#131",
@@ -244,7 +244,7 @@ STEP_MISTAKES: dict[str, tuple] = {
         "log_softmax(dim=-1)", {"prepare": lambda logits: _as_if_log_probs(logits, 1)}),
     "softmax_over_batch": ("PetrochukM/PyTorch-NLP#2",
         "softmax runs over the batch instead of the vocabulary | "
-        "softmax взят по пакету, а не по словарю",
+        "softmax взят по батчу, а не по словарю",
         "log_softmax(dim=-1)", {"prepare": lambda logits: _as_if_log_probs(logits, 0)}),
     "logits_clipped": ("",
         "large logits are clipped before the softmax, and what they tell apart is lost | "

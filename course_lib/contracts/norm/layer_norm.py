@@ -38,7 +38,7 @@ _LEAK = (
 )
 _ALONE = (
     "row {row} given alone, as a vector [d], gives another result than inside the batch | "
-    "строка {row}, поданная отдельно вектором [d], даёт не то, что внутри пакета"
+    "строка {row}, поданная отдельно вектором [d], даёт не то, что внутри батча"
 )
 _MOMENTS = (
     "row {row}: (result - bias) / gain has mean {mean:.6g} and mean square {square:.6g}; they must "

@@ -72,11 +72,11 @@ LAYER_NORM_MISTAKES = mistakes(
         "x.mean(dim=-1, keepdim=True)", {"axes": lambda x: tuple(range(x.dim()))}),
     statistics_over_batch=("",
         "mean and variance run over the batch axis: an item depends on its neighbours | "
-        "среднее и дисперсия идут по оси пакета: элемент зависит от соседей",
+        "среднее и дисперсия идут по оси батча: элемент зависит от соседей",
         "dim=-1, not dim=0 | dim=-1, а не dim=0", {"axes": lambda x: (0,)}),
     batch_norm=("Kyubyong/transformer#40",
         "each column is normalised over all tokens of the batch, as in BatchNorm | "
-        "каждый столбец нормализуется по всем токенам пакета, как в BatchNorm",
+        "каждый столбец нормализуется по всем токенам батча, как в BatchNorm",
         "x.mean(dim=-1, keepdim=True)", {"axes": lambda x: tuple(range(x.dim() - 1))}),
     variance_over_n_minus_1=("harvardnlp/annotated-transformer#119",
         "the variance is divided by d - 1: torch's own default in std and var | "

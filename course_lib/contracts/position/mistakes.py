@@ -178,7 +178,7 @@ POSITION_MISTAKES = mistakes(
         "arange(length): from 0 | arange(length): с 0", {"count": lambda positions: positions + 1}),
     first_row_zero=("kaushalshetty/Positional-Encoding#1",
         "row 0 is all zeros, as if position 0 were padding | "
-        "строка 0 вся из нулей, как если бы позиция 0 была дополнением",
+        "строка 0 вся из нулей, как если бы позиция 0 была паддингом",
         "position 0 is (0, 1, 0, 1, ...) | позиция 0: (0, 1, 0, 1, ...)",
         lambda: _first_row_zero),
     positions_normalised=("",

@@ -109,7 +109,7 @@ DRAW_MISTAKES = mistakes(
         "np.take_along_axis(order, place, -1)", {"finish": _sorted_places}),
     batch_of_one_squeezed=("NVIDIA/tacotron2#303",
         "squeeze() takes away the batch axis too when the batch is 1 | "
-        "squeeze() убирает и ось пакета, когда в нём одна строка",
+        "squeeze() убирает и ось батча, когда в нём одна строка",
         "squeeze(-1)", {"finish": lambda ids, probs, greedily: np.squeeze(np.asarray(ids))}),
 )
 # fmt: on

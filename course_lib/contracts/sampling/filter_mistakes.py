@@ -123,7 +123,7 @@ TOP_P_MISTAKES = mistakes(
     top_p_ties_kept=("AI-Hypercomputer/maxtext#950",
         "every token that ties with the last of the nucleus is kept: a threshold, not a rank | "
         "остаются все токены, равные последнему в ядре: порог вместо места в ряду",
-        "cut the sorted ids, not the values | отрезайте номера в ряду, а не значения",
+        "cut the sorted ids, not the values | отрезайте отсортированные номера, а не значения",
         {"nucleus": _ties_of_nucleus}),
     crossing_dropped=("rasbt/reasoning-from-scratch#164",
         "the token that crosses top_p is dropped, though it belongs to the nucleus | "

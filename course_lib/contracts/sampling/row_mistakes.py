@@ -116,11 +116,11 @@ ROW_MISTAKES = mistakes(
         "remove[..., 0] = False", {"distribution": _first_row_unfiltered}),
     softmax_over_the_batch=("DeepReinforcementLearning/DeepReinforcementLearningInAction#32",
         "the softmax runs over the rows of the batch, not over the tokens | "
-        "softmax идёт по строкам пакета, а не по токенам",
+        "softmax идёт по строкам батча, а не по токенам",
         _OWN_ROW, {"distribution": _over_the_batch}),
     nucleus_of_the_whole_batch=("",
         "top-p sorts and sums the whole batch at once | "
-        "top-p сортирует и складывает весь пакет сразу",
+        "top-p сортирует и складывает весь батч сразу",
         _OWN_ROW, {"distribution": _nucleus_of_the_batch}),
 )
 # fmt: on

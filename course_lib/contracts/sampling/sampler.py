@@ -34,7 +34,7 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: off
     return [
         Clause("result_form", "one integer id for each row: shape [B], each in [0, V) | "
-            "один целый номер на строку: форма [B], каждый в [0, V)",
+            "на каждую строку один номер токена, целое число: форма [B], каждый в [0, V)",
             well_formed, calls["result_form"]),
         Clause("arguments_unchanged", "the call leaves the logits as they were | "
             "логиты после вызова прежние", well_formed, calls["result_form"]),
@@ -60,10 +60,10 @@ def _clauses(subject: Subject) -> list[Clause]:
         Clause("generator", "chance comes from rng alone, and rng moves on | "
             "случайность только из rng, и rng сдвигается", from_rng_alone, calls["generator"]),
         Clause("independent_rows", "equal rows do not agree more, or less, than by chance | "
-            "равные строки совпадают не чаще и не реже случайного",
+            "равные строки совпадают не чаще и не реже, чем случайно",
             equal_rows, calls["independent_rows"], ALLOWED),
         Clause("independent_pairs", "the same in a batch of two, from one call to the next | "
-            "то же в пакете из двух строк, от вызова к вызову",
+            "то же в батче из двух строк, от вызова к вызову",
             pairs_of_rows, calls["independent_pairs"], ALLOWED),
         Clause("draw_ends", "no removed id even if a draw is 0 or just below 1 | "
             "удалённые номера не выпадают, даже если число 0 или почти 1", at_the_ends, ends()),

@@ -33,7 +33,7 @@ _FACTS = {
     "frequency": "in {draws} rows of the logits {row} token {token} came {count} times; right are "
         "about {wanted:.0f}: chance strays so far less than once in 10^{surprise:.0f} | "
         "токен {token} выпал в {count} из {draws} строк логитов {row}, а верно около {wanted:.0f}: "
-        "случайно так бывает реже, чем раз на 10^{surprise:.0f}",
+        "случайно так бывает реже, чем один раз из 10^{surprise:.0f}",
     "greedy": "at temperature 0 the answer is the highest logit, the lowest id of equal ones | "
         "при температуре 0 ответ — наибольший логит, из равных младший номер",
     "agree": "rows {lag} apart hold the same token in {count} of {pairs} pairs; independent ones "

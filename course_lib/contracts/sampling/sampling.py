@@ -33,7 +33,7 @@ _LENGTH = (
 )
 _KEPT = (
     "tokens with a probability: {came}; right: {wanted}, ids {ids} | "
-    "токенов с вероятностью: {came}; верно: {wanted}, номера {ids}"
+    "токенов с ненулевой вероятностью: {came}; верно: {wanted}, номера {ids}"
 )
 _TOTAL = "the probabilities sum to {total:.6g} | вероятности дают в сумме {total:.6g}"
 _TWICE = "two calls in a row give different results | два вызова подряд дают разные результаты"
@@ -133,7 +133,7 @@ def _clauses(subject: Subject) -> list[Clause]:
             "остаётся ровно k: из равных логитов младшие номера",
             _distributed, sampling_calls.ties(), 1e-6),
         Clause("top_p", "the shortest run that reaches p, its last token included | "
-            "кратчайший набор с массой не меньше p, с последним токеном",
+            "кратчайший набор с массой не меньше p, включая токен на пороге",
             _distributed, masses, 1e-6),
         Clause("exact_boundaries", "a mass equal to p is enough; powers of two, no rounding | "
             "массы, равной p, достаточно; степени двойки, без округлений",
@@ -145,10 +145,10 @@ def _clauses(subject: Subject) -> list[Clause]:
             "температура действует до того, как выбирают фильтры",
             _distributed, sampling_calls.orders(), 1e-6),
         Clause("top_k_then_top_p", "top-p measures what top-k left, renormalised | "
-            "top-p отмеряет оставшееся после top-k, с перенормировкой",
+            "top-p считается по тому, что оставил top-k, после перенормировки",
             _distributed, sampling_calls.both_filters(), 1e-6),
         Clause("any_mixture", "few tokens, ties or none; any temperature with any k and p | "
-            "мало токенов, равные логиты или нет; любые T, k и p",
+            "мало токенов, с равными логитами и без них; любые T, k и p",
             _distributed, sampling_calls.mixtures(), 1e-6),
         Clause("extreme_logits", "logits in the thousands, tiny temperatures | "
             "логиты в тысячах, крошечные температуры",
