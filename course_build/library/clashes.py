@@ -51,6 +51,9 @@ def _check_cell(cell: Cell, embedding: Embedding, brought: dict[str, Import]) ->
     for name in sorted(names_bound(cell.text)):
         if name in embedding.held:
             held = embedding.held[name]
+            replaced = held.cell.role == "library" and held.cell.line > cell.line
+            if held.cell.role == "ours" or replaced:  # by the learner's own; by an import in sight
+                continue
             message = (
                 f"{name} is also defined by {held.definition.path}:{held.definition.line} "
                 f'(cell "{held.cell.key}")'

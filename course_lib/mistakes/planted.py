@@ -43,6 +43,11 @@ _PLANTED_TEXTS = {
 _PLANTED_ANSWERS = {"A": "scale_by_d_v", "B": "mask_after_softmax", "C": "finite_fill"}
 
 
+def attention_suspects() -> dict[str, Callable[..., MistakenResult]]:
+    """Every wrong attention of the catalogue, made afresh, by the name of its mistake."""
+    return {mistake.name: mistake.make() for mistake in ATTENTION_MISTAKES}
+
+
 def planted_attentions() -> dict[str, Callable[..., MistakenResult]]:
     """Return three attentions, "A", "B" and "C", each with one bug for a contract to find."""
     made = {mistake.name: mistake.make for mistake in ATTENTION_MISTAKES}

@@ -58,6 +58,11 @@ _PRACTICE_TEXTS = {
         "en": '✗ the clause "{clause}" is broken',
         "ru": "✗ нарушен пункт «{clause}»",
     },
+    "holds": {
+        "en": "✓ {contract}: every assert holds",
+        "ru": "✓ {contract}: все утверждения выполнены",
+    },
+    "where": {"en": "in {function}: {line}", "ru": "в {function}: {line}"},
     "adopted": {
         "en": "From here on the lesson uses your {name}.",
         "ru": "Отныне урок пользуется вашей функцией {name}.",

@@ -1,6 +1,7 @@
 """How far a learner has come: contracts passed, predictions made, questions answered."""
 
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,20 +45,21 @@ class Progress:
         self.file = ProgressFile(module, Path.cwd())
         self.predictions = Predictions(self.file)
         self.questions: dict[str, tuple[str, Mapping[str, tuple[bool, str]]]] = {}
-        self.passed: dict[str, Any] = {}  # what passed in this session, by the exercise
+        self.passed: set[str] = set()  # the exercises whose check passed in this session
 
     def check(self, name: str, contract: Callable[..., Any], *candidate: Any) -> Any:
         """Call the contract, record what came out, and return it: the report, or the violation.
 
-        A violation is shown and not raised, so that the course goes on below an open exercise.
+        Nothing is raised, so that the course goes on below an open exercise. A contract may also
+        be a function of plain asserts: then the report says which of them broke.
         """
         return _check_and_record(self, name, contract, *candidate)
 
-    def adopt(self, name: str, ours: Any) -> Any:
-        """What the lesson goes on with: the learner's own if it passed in this session, or ours."""
+    def adopt(self, name: str, yours: Any, ours: Any) -> Any:
+        """What the lesson goes on with: yours if its check passed in this session, else ours."""
         if name not in self.exercises:
             raise ValueError(f"the exercises are {list(self.exercises)}; got {name!r}")
-        chosen = self.passed.get(name, ours)
+        chosen = yours if name in self.passed else ours
         words = "adopted" if name in self.passed else "ours"
         print(practice_words(words, name=getattr(chosen, "__name__", name)))
         return chosen
@@ -106,24 +108,49 @@ def _check_and_record(
     if name not in progress.exercises:
         raise ValueError(f"the exercises are {list(progress.exercises)}; got {name!r}")
     try:
-        report = contract(*candidate)
+        report = _reported(contract, *candidate)
     except ContractViolation as violation:
         broken = {"state": "broken", "contract": violation.contract, "clause": violation.clause}
         broken["mistakes"] = list(violation.mistakes)
         progress.file.change("exercises", name, broken)
-        progress.passed.pop(name, None)
+        progress.passed.discard(name)
         return violation
     entry = _progress_entry(report)
     progress.file.change("exercises", name, entry)
-    if entry["state"] == "passed" and candidate:
-        progress.passed[name] = candidate[0]
+    if entry["state"] == "passed":
+        progress.passed.add(name)
     else:
-        progress.passed.pop(name, None)
+        progress.passed.discard(name)
     return report
 
 
+def _reported(contract: Callable[..., Any], *candidate: Any) -> ContractReport:
+    """What a contract reports; for one of plain asserts, or after an error, what to say."""
+    name = getattr(contract, "__name__", "contract")
+    try:
+        report = contract(*candidate)
+    except ContractViolation:
+        raise
+    except NotImplementedError:
+        return ContractReport(name, attempted=False)
+    except Exception as error:
+        *_, frame = traceback.extract_tb(error.__traceback__)
+        said = str(error) if type(error) is AssertionError else f"{type(error).__name__}: {error}"
+        where = practice_words("where", function=frame.name, line=frame.line or frame.lineno)
+        return ContractReport(name, headline=f"✗ {name}: {said}", notes=(where,))
+    if isinstance(report, ContractReport):
+        return report
+    figures = report if isinstance(report, Mapping) else {}
+    notes = tuple(f"{figure} = {value:.3g}" for figure, value in figures.items())
+    headline = practice_words("holds", contract=name)
+    return ContractReport(name, figures=figures, notes=notes, headline=headline)
+
+
 def _progress_entry(report: ContractReport) -> dict[str, Any]:
-    """A stub is open, and so is a report that shows a ○ itself."""
+    """A stub is open, and so is a report that shows a ○ itself; one that shows a ✗ is broken."""
+    if report.headline.startswith("✗"):
+        clause = report.headline.partition(": ")[2]
+        return {"state": "broken", "contract": report.contract, "clause": clause, "mistakes": []}
     clauses = [clause.name for clause in report.clauses]
     done = report.attempted and not report.headline.startswith("○")
     state = {"state": "passed", "clauses": clauses} if done else {"state": "open"}

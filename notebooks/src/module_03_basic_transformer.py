@@ -56,6 +56,8 @@ if missing:
 print("pip install:", " ".join(missing) or "-")
 
 # %% key="imports" role="imports"
+import functools
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -176,26 +178,28 @@ progress = Progress(
     {
         "mask-offset": ("warm-up", "1. Write the causal mask"),
         "attention": ("core", "2. Write attention yourself"),
-        "planted": ("stretch", "3. Find the planted bug"),
-        "merge-heads": ("core", "4. Merge the heads"),
-        "nll": ("core", "5. The loss of a padded batch"),
-        "gallery": ("warm-up", "6. Predict before you run"),
-        "sampling": ("core", "7. Write top-k and top-p"),
+        "hardened": ("stretch", "3. Harden it"),
+        "planted": ("stretch", "4. Find the planted bug"),
+        "merge-heads": ("core", "5. Merge the heads"),
+        "nll": ("core", "6. The loss of a padded batch"),
+        "gallery": ("warm-up", "7. Predict before you run"),
+        "sampling": ("core", "8. Write top-k and top-p"),
     },
 )
 progress.show()
 
-# %% lang="ru" key="progress" en="86733c9a"
+# %% lang="ru" key="progress" en="12882512"
 progress = Progress(
     "module_03",
     {
         "mask-offset": ("warm-up", "1. Напишите причинную маску"),
         "attention": ("core", "2. Напишите внимание сами"),
-        "planted": ("stretch", "3. Найдите подброшенную ошибку"),
-        "merge-heads": ("core", "4. Соедините головы"),
-        "nll": ("core", "5. Потери на батче с паддингом"),
-        "gallery": ("warm-up", "6. Сначала предскажите"),
-        "sampling": ("core", "7. Напишите top-k и top-p"),
+        "hardened": ("stretch", "3. Укрепите внимание"),
+        "planted": ("stretch", "4. Найдите подброшенную ошибку"),
+        "merge-heads": ("core", "5. Соедините головы"),
+        "nll": ("core", "6. Потери на батче с паддингом"),
+        "gallery": ("warm-up", "7. Сначала предскажите"),
+        "sampling": ("core", "8. Напишите top-k и top-p"),
     },
 )
 progress.show()
@@ -658,31 +662,89 @@ r"""
 r"""
 ### The causal mask
 
-Query $i$ may read key $j$ when the key is not in its future: $j \le i$. Count in your head how many of the 25 pairs among five tokens are allowed, then read the definition.
+Query $i$ may read key $j$ when the key is not in its future: $j \le i$. Count in your head how many of the 25 pairs among five tokens are allowed.
 """
 
-# %% [markdown] lang="ru" key="causal-ask" en="07e37227"
+# %% [markdown] lang="ru" key="causal-ask" en="c4bdcd52"
 r"""
 ### Причинная маска
 
-Запрос $i$ может читать ключ $j$, если ключ не в его будущем: $j \le i$. Сосчитайте в уме, сколько из 25 пар пяти токенов разрешено, а затем прочтите определение.
+Запрос $i$ может читать ключ $j$, если ключ не в его будущем: $j \le i$. Сосчитайте в уме, сколько из 25 пар пяти токенов разрешено.
 """
 
-# %% key="causal-allowed"
+# %% [markdown] lang="en" key="ex-mask-statement"
+r"""
+### Exercise 1 (warm-up). Write the causal mask
+
+Write the function from its meaning, before you read ours: query `i` of the call stands at absolute position `query_offset + i`, and it may read every key at that position or before. A negative offset has no meaning, so raise a `ValueError`.
+
+The check holds it to a *contract* and stops nothing. When a promise is broken, it shows what was demanded, what was measured, a small input on which it fails, and the mistake's name if it knows it.
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-statement" en="a7007e29"
+r"""
+### Упражнение 1 (разминка). Напишите причинную маску
+
+Напишите функцию, исходя из её смысла и не заглядывая в нашу: запрос `i` этого вызова стоит на абсолютной позиции `query_offset + i` и может читать любой ключ на этой позиции и раньше. Отрицательный сдвиг не имеет смысла: вызовите исключение `ValueError`.
+
+Проверка сверяет функцию с *контрактом* и ничего не останавливает. Если обещание нарушено, она покажет, что требовалось, что измерено, небольшой вход, на котором это видно, и название ошибки, если узнала её.
+"""
+
+# %% key="ex-mask" role="stub" exercise="mask-offset"
+def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0, device=None) -> Tensor:
+    # en: return a bool tensor [t_q, t_k]; True = may read
+    # ru: верните булев тензор [t_q, t_k]; True — можно читать
+    raise NotImplementedError
+
+# %% key="mask-contract" role="library"
+from course_lib.contracts import check_causal_mask_contract
+
+# %% key="ex-mask-check" role="check" exercise="mask-offset"
+progress.check("mask-offset", check_causal_mask_contract, my_causal_allowed)
+
+# %% [markdown] lang="en" key="ex-mask-hint-1" role="hint" exercise="mask-offset"
+r"""
+Write down two small vectors first: the positions of the queries and the positions of the keys. Which of them does the offset shift?
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-hint-1" en="29eb6bed" role="hint" exercise="mask-offset"
+r"""
+Сначала запишите два коротких вектора: позиции запросов и позиции ключей. К какому из них прибавляется сдвиг?
+"""
+
+# %% [markdown] lang="en" key="ex-mask-hint-2" role="hint" exercise="mask-offset"
+r"""
+`torch.arange(t_q) + query_offset` are the queries' positions. Compare a column of shape `[t_q, 1]` with a row of shape `[1, t_k]`, and broadcasting makes the table.
+"""
+
+# %% [markdown] lang="ru" key="ex-mask-hint-2" en="a4a56ada" role="hint" exercise="mask-offset"
+r"""
+`torch.arange(t_q) + query_offset` — позиции запросов. Сравните столбец формы `[t_q, 1]` со строкой формы `[1, t_k]` — таблицу построит транслирование (broadcasting).
+"""
+
+# %% key="ex-mask-solution" role="solution" exercise="mask-offset"
+def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0, device=None) -> Tensor:
+    if query_offset < 0:
+        raise ValueError(f"query_offset={query_offset} is negative")
+    query_positions = query_offset + torch.arange(t_q, device=device)
+    return torch.arange(t_k, device=device)[None, :] <= query_positions[:, None]
+
+# %% key="causal-allowed" role="ours"
 from course_lib.masks import causal_allowed
 
 # %% key="causal-allowed-use"
+causal_allowed = progress.adopt("mask-offset", my_causal_allowed, causal_allowed)
 print(causal_allowed(5, 5).int())
 assert causal_allowed(5, 5).sum() == 15
 
 # %% [markdown] lang="en" key="causal-say"
 r"""
-The diagonal is allowed (a token may read itself) and everything above it is closed: $1+2+3+4+5 = 15$ pairs. Now look at `query_offset` in the signature. It is the absolute position of the first query, and it matters as soon as queries and keys do not start together.
+The diagonal is allowed (a token may read itself) and everything above it is closed: $1+2+3+4+5 = 15$ pairs. `causal_allowed` is yours from here on, if it passed. Its `query_offset` is the absolute position of the first query, and it matters as soon as queries and keys do not start together.
 """
 
-# %% [markdown] lang="ru" key="causal-say" en="36be4f6f"
+# %% [markdown] lang="ru" key="causal-say" en="59bde4ac"
 r"""
-Диагональ разрешена (токен может читать себя), всё выше неё закрыто: $1+2+3+4+5 = 15$ пар. Теперь взгляните на `query_offset` в сигнатуре. Это сдвиг запросов: абсолютная позиция первого из них; он становится важен, как только запросы и ключи начинаются с разных позиций.
+Диагональ разрешена (токен может читать себя), всё выше неё закрыто: $1+2+3+4+5 = 15$ пар. С этого места `causal_allowed` — ваша, если она прошла проверку. Её `query_offset` — это сдвиг запросов, абсолютная позиция первого из них; он становится важен, как только запросы и ключи начинаются с разных позиций.
 """
 
 # %% [markdown] lang="en" key="offset-ask"
@@ -884,59 +946,6 @@ r"""
 На рисунке паддинг закрывает *столбцы*: маска говорит, какие ключи настоящие. Маска, повёрнутая набок, — ошибка, которую формы не выдадут, если запросов и ключей поровну; четвёртая сетка показала бы её сразу.
 """
 
-# %% [markdown] lang="en" key="ex-mask-statement"
-r"""
-### Exercise 1 (warm-up). Write the causal mask
-
-Write the function from its meaning: query `i` of the call stands at absolute position `query_offset + i`, and it may read every key at that position or before. A negative offset has no meaning, so raise a `ValueError`.
-"""
-
-# %% [markdown] lang="ru" key="ex-mask-statement" en="8a049fef"
-r"""
-### Упражнение 1 (разминка). Напишите причинную маску
-
-Напишите функцию, исходя из её смысла: запрос `i` этого вызова стоит на абсолютной позиции `query_offset + i` и может читать любой ключ на этой позиции и раньше. Отрицательный сдвиг не имеет смысла: вызовите исключение `ValueError`.
-"""
-
-# %% key="ex-mask" role="stub" exercise="mask-offset"
-def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
-    # en: return a bool tensor [t_q, t_k]; True = may read
-    # ru: верните булев тензор [t_q, t_k]; True — можно читать
-    raise NotImplementedError
-
-# %% key="mask-contract" role="library"
-from course_lib.contracts import check_causal_mask_contract
-
-# %% key="ex-mask-check" role="check" exercise="mask-offset"
-progress.check("mask-offset", check_causal_mask_contract, my_causal_allowed)
-
-# %% [markdown] lang="en" key="ex-mask-hint-1" role="hint" exercise="mask-offset"
-r"""
-Write down two small vectors first: the positions of the queries and the positions of the keys. Which of them does the offset shift?
-"""
-
-# %% [markdown] lang="ru" key="ex-mask-hint-1" en="29eb6bed" role="hint" exercise="mask-offset"
-r"""
-Сначала запишите два коротких вектора: позиции запросов и позиции ключей. К какому из них прибавляется сдвиг?
-"""
-
-# %% [markdown] lang="en" key="ex-mask-hint-2" role="hint" exercise="mask-offset"
-r"""
-`torch.arange(t_q) + query_offset` are the queries' positions. Compare a column of shape `[t_q, 1]` with a row of shape `[1, t_k]`, and broadcasting makes the table.
-"""
-
-# %% [markdown] lang="ru" key="ex-mask-hint-2" en="a4a56ada" role="hint" exercise="mask-offset"
-r"""
-`torch.arange(t_q) + query_offset` — позиции запросов. Сравните столбец формы `[t_q, 1]` со строкой формы `[1, t_k]` — таблицу построит транслирование (broadcasting).
-"""
-
-# %% key="ex-mask-solution" role="solution" exercise="mask-offset"
-def my_causal_allowed(t_q: int, t_k: int, *, query_offset: int = 0) -> Tensor:
-    if query_offset < 0:
-        raise ValueError(f"query_offset={query_offset} is negative")
-    query_positions = query_offset + torch.arange(t_q)
-    return torch.arange(t_k)[None, :] <= query_positions[:, None]
-
 # %% [markdown] lang="en" key="empty-ask"
 r"""
 ### Break it: a row with nothing to read
@@ -1124,17 +1133,199 @@ $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k
 # %% key="attention-result"
 from course_lib.attention import AttentionResult
 
-# %% key="attention-function"
+# %% [markdown] lang="en" key="contract-ask"
+r"""
+### A contract you can read
+
+Checking a few values is not enough: many wrong attentions agree with the right one on kind inputs. A *contract* is a function that takes any implementation and holds it to independent references, properties and forbidden calls. This one fits on two screens. It begins with a judge, `attention_by_loops`: one number at a time, slow, and plainly right.
+"""
+
+# %% [markdown] lang="ru" key="contract-ask" en="8af5bd16"
+r"""
+### Контракт, который можно прочесть
+
+Сверить несколько значений мало: на удобных входах многие неверные реализации совпадают с верной. *Контракт* — это функция, которая принимает любую реализацию, сверяет её с независимыми эталонами, проверяет свойства и запрещённые вызовы. Этот умещается на двух экранах. Начинается он с судьи, `attention_by_loops`: по одному числу за раз, медленно и заведомо верно.
+"""
+
+# %% key="contract-judge"
+def attention_by_loops(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    weights = torch.zeros(len(q), len(k), dtype=q.dtype)
+    for i, query in enumerate(q):
+        readable = [j for j in range(len(k)) if allowed[i, j]]
+        scores = [float(query @ k[j]) / math.sqrt(len(query)) for j in readable]
+        parts = [math.exp(score - max(scores)) for score in scores]
+        for j, part in zip(readable, parts, strict=True):
+            weights[i, j] = part / math.fsum(parts)
+    return weights, weights @ v
+
+
+def same(got: Tensor, expected: Tensor, promise: str) -> float:
+    error = (got - expected).abs().max().item() if got.shape == expected.shape else math.inf
+    assert error < 1e-9, f"{promise}: off by {error:.2g}"
+    return error
+
+# %% [markdown] lang="en" key="contract-values-say"
+r"""
+The first clauses are arithmetic. All sizes differ, so that no axis can pass for another; the numbers are small and large; the mask comes in three forms. `same` says which promise is broken, and by how much. And the order of the keys must not matter.
+"""
+
+# %% [markdown] lang="ru" key="contract-values-say" en="b046ea3c"
+r"""
+Первые пункты — арифметика. Все размеры разные, чтобы ни одна ось не сошла за другую; числа и маленькие, и большие; маска бывает трёх видов. `same` говорит, какое обещание нарушено и насколько. И порядок ключей не должен ничего значить.
+"""
+
+# %% key="contract-values"
+def check_values(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = draw(3, 5), draw(4, 5), draw(4, 2)
+    masks = [None, causal_allowed(3, 4, query_offset=1), torch.tensor([True, False, True, True])]
+    for size, allowed in itertools.product((1.0, 100.0), masks):
+        full = torch.ones(3, 4, dtype=torch.bool) if allowed is None else allowed.expand(3, 4)
+        weights, output = attention_by_loops(q * size, k * size, v, full)
+        result = attention(q * size, k * size, v, allowed)
+        same(result.weights, weights, "weights: softmax of q·k / √d_k over the keys it may read")
+        error = same(result.output, output, "output: weights @ v")
+        assert (result.weights[~full] == 0).all(), "a hidden key weighs exactly 0"
+        assert (result.scores[~full] == -math.inf).all(), "a hidden score is -inf"
+    order = torch.tensor([2, 0, 3, 1])
+    same(attention(q, k[order], v[order]).output, attention(q, k, v).output, "order of the keys")
+    return error
+
+# %% [markdown] lang="en" key="contract-gradients-say"
+r"""
+A function can return the right values and still pass wrong gradients back, so these are compared with the library's. And an item of a batch must get what it gets alone, even where only `v` and the mask have a batch axis.
+"""
+
+# %% [markdown] lang="ru" key="contract-gradients-say" en="ef0bc3a2"
+r"""
+Функция может вернуть верные значения и всё же передать назад неверные градиенты, поэтому их мы сравним с библиотечными. А элемент батча должен получить то же, что и в одиночку, даже если ось батча есть лишь у `v` и у маски.
+"""
+
+# %% key="contract-gradients"
+def check_gradients(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = (draw(2, 3, width).requires_grad_() for width in (5, 5, 4))
+    mine = attention(q, k, v, causal_allowed(3, 3)).output.square().sum()
+    theirs = F.scaled_dot_product_attention(q, k, v, causal_allowed(3, 3)).square().sum()
+    slopes = zip(*(torch.autograd.grad(loss, (q, k, v)) for loss in (mine, theirs)), strict=True)
+    return max(same(got, expected, "gradients, as the library's") for got, expected in slopes)
+
+
+def check_batch(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> None:
+    q, k, v = draw(3, 5), draw(4, 5), draw(2, 4, 2)
+    allowed = torch.tensor([[True, True, False, False], [True, False, True, True]])[:, None]
+    output = attention(q, k, v, allowed).output
+    for item in range(2):
+        alone = attention(q, k, v[item], allowed[item]).output
+        same(output[item], alone, "an item of a batch, as if alone")
+
+# %% [markdown] lang="en" key="contract-edges-say"
+r"""
+Two promises come from section 3. Queries that arrive late see what they saw in the full pass, if their offset is given; without it the difference is returned, to show that the clause could fail. And a row with nothing to read is refused, or zero with finite gradients.
+"""
+
+# %% [markdown] lang="ru" key="contract-edges-say" en="402cee5d"
+r"""
+Два обещания — из раздела 3. Запросы, которые приходят позже, видят то же, что в полном проходе, если указан их сдвиг; без сдвига возвращается разность — чтобы было видно, что пункт может и не выполниться. А строка, которой нечего читать, отвергается или даёт нули с конечными градиентами.
+"""
+
+# %% key="contract-edges"
+def check_cache(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = draw(5, 4), draw(5, 4), draw(5, 3)
+    full = attention(q, k, v, causal_allowed(5, 5)).output[3:]
+    late = attention(q[3:], k, v, causal_allowed(2, 5, query_offset=3)).output
+    same(late, full, "queries 3 and 4 alone, with their offset")
+    return (attention(q[3:], k, v, causal_allowed(2, 5)).output - full).abs().max().item()
+
+
+def check_empty_rows(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> None:
+    q, k, v = (draw(2, 3).requires_grad_() for _ in range(3))
+    allowed = torch.tensor([[False, False], [True, True]])
+    expect_raises(ValueError, attention, q, k, v, allowed)
+    expect_raises(TypeError, attention, q, k, v, allowed.double())
+    result = attention(q, k, v, allowed, empty_row="zero")
+    assert result.empty_rows.tolist() == [True, False] and not result.output[0].any(), "zeros"
+    slopes = torch.autograd.grad(result.output.sum(), (q, k, v))
+    assert all(slope.isfinite().all() for slope in slopes), "gradients of an empty row are finite"
+
+# %% key="contract-whole"
+def check_attention_contract(attention: Callable[..., AttentionResult]) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(seed)
+    draw = functools.partial(torch.randn, generator=generator, dtype=torch.float64)
+    report = {"output_error": check_values(attention, draw)}
+    report["gradient_error"] = check_gradients(attention, draw)
+    check_batch(attention, draw)
+    report["wrong_cache_mask"] = check_cache(attention, draw)
+    check_empty_rows(attention, draw)
+    return report
+
+# %% [markdown] lang="en" key="ex-attention-statement"
+r"""
+### Exercise 2 (core). Write attention yourself
+
+Write the function before you read ours, and return an `AttentionResult` with `output`, `weights`, `scores` and `empty_rows`. The contract that you have just read will tell you which promise is still broken; let it lead you from one to the next. Begin with the arithmetic, then the mask, then the rows with nothing to read.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-statement" en="70908345"
+r"""
+### Упражнение 2 (основное). Напишите внимание сами
+
+Напишите функцию, не заглядывая в нашу, и верните `AttentionResult` с полями `output`, `weights`, `scores` и `empty_rows`. Какое обещание ещё нарушено, скажет контракт, который вы только что прочли: идите за ним от одного к другому. Начните с арифметики, затем маска, затем строки, которым нечего читать.
+"""
+
+# %% key="ex-attention" role="stub" exercise="attention"
+def my_attention(q, k, v, allowed=None, *, empty_row="error"):
+    # en: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True = may read
+    # ru: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True — можно читать
+    raise NotImplementedError
+
+# %% key="ex-attention-check" role="check" exercise="attention"
+progress.check("attention", check_attention_contract, my_attention)
+
+# %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
+r"""
+Begin without a mask: three lines, compare, normalise, mix. Which axis does the softmax run along, and whose width is under the root?
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-1" en="b9aff66e" role="hint" exercise="attention"
+r"""
+Начните без маски: три строки — сравнить, нормировать, смешать. Вдоль какой оси берётся softmax и чья ширина стоит под корнем?
+"""
+
+# %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
+r"""
+For empty rows: `empty = ~allowed.any(dim=-1)`. Under `"error"` raise if any; under `"zero"` open such rows before the softmax and set their weights to zero after it, so that no `nan` is ever created, forward or backward.
+"""
+
+# %% [markdown] lang="ru" key="ex-attention-hint-2" en="a7efa42f" role="hint" exercise="attention"
+r"""
+Пустые строки: `empty = ~allowed.any(dim=-1)`. При `"error"` вызовите исключение, если такие есть; при `"zero"` откройте их перед softmax, а после него обнулите их веса — тогда `nan` не появится ни на прямом проходе, ни на обратном.
+"""
+
+# %% key="ex-attention-solution" role="solution" exercise="attention"
+def my_attention(q, k, v, allowed=None, *, empty_row="error"):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if allowed is None:
+        allowed = torch.ones(scores.shape, dtype=torch.bool)
+    if allowed.dtype != torch.bool:
+        raise TypeError(f"allowed must be bool, got {allowed.dtype}")
+    scores = scores.masked_fill(~allowed, -math.inf)
+    empty = (~allowed).all(dim=-1).expand(scores.shape[:-1])
+    if empty_row == "error" and empty.any():
+        raise ValueError("some query rows are fully masked")
+    weights = scores.masked_fill(empty[..., None], 0.0).softmax(dim=-1)
+    weights = weights.masked_fill(empty[..., None], 0.0)
+    return AttentionResult(weights @ v, weights, scores, empty)
+
+# %% key="attention-function" role="ours"
 from course_lib.attention import scaled_dot_product_attention
 
 # %% [markdown] lang="en" key="sdpa-read"
 r"""
-Find the three steps in the code: compare, normalise, mix. The lines around them are the care we have just earned: check at the door, hide with $-\infty$ before the softmax, treat empty rows on purpose.
+Our `scaled_dot_product_attention` is folded above. Find the three steps in it: compare, normalise, mix. The lines around them are the care we have just earned: check at the door, hide with $-\infty$ before the softmax, treat empty rows on purpose.
 """
 
-# %% [markdown] lang="ru" key="sdpa-read" en="079f093a"
+# %% [markdown] lang="ru" key="sdpa-read" en="ba3eccbe"
 r"""
-Найдите в коде три шага: сравнить, нормировать, смешать. Вокруг них — предосторожности, которым мы только что научились: проверить входы, поставить $-\infty$ до softmax, решить судьбу пустых строк сознательно.
+Наша `scaled_dot_product_attention` свёрнута выше. Найдите в ней три шага: сравнить, нормировать, смешать. Вокруг них — предосторожности, которым мы только что научились: проверить входы, поставить $-\infty$ до softmax, решить судьбу пустых строк сознательно.
 """
 
 # %% key="sdpa-use"
@@ -1334,22 +1525,53 @@ print(expect_raises(TypeError, scaled_dot_product_attention, q, k, v, torch.ones
 print(expect_raises(ValueError, scaled_dot_product_attention, q, k, v, causal_allowed(2, 3)))
 print(expect_raises(ValueError, causal_allowed, 3, 3, query_offset=-1))
 
-# %% [markdown] lang="en" key="contract-ask"
+# %% [markdown] lang="en" key="contract-short-ask"
 r"""
-### The attention contract
+### What does the short contract miss?
 
-Checking a few values is not enough: many wrong attentions agree with the right one on kind inputs. A *contract* is a function that takes any implementation and runs it against independent references, properties and forbidden calls, on unkind sizes. It returns a report or names what broke.
-
-We run it on our own code first.
+It passes our function. But a check is worth what it refuses. The course keeps a catalogue of 103 attentions, each with a mistake that somebody really made; `attention_suspects` builds them. How many of the 103 does the short contract let pass?
 """
 
-# %% [markdown] lang="ru" key="contract-ask" en="c2042cfb"
+# %% [markdown] lang="ru" key="contract-short-ask" en="24adffae"
 r"""
-### Контракт внимания
+### Чего короткий контракт не видит?
 
-Сверить несколько значений мало: на удобных входах многие неверные реализации совпадают с верной. *Контракт* — это функция, которая принимает любую реализацию, сверяет её с независимыми эталонами, проверяет свойства и запрещённые вызовы, причём на неудобных размерах. Контракт либо возвращает отчёт, либо называет, что сломано.
+Нашу функцию он принимает. Но проверка стоит того, что она отвергает. В каталоге курса 103 реализации внимания, в каждой — ошибка, которую кто-то действительно сделал; их строит `attention_suspects`. Сколько из 103 короткий контракт пропустит?
+"""
 
-Сначала испытаем собственный код.
+# %% lang="en" key="predict-short-contract"
+progress.predict("short-contract", "How many of the 103 wrong attentions does the short contract let pass?")
+
+# %% lang="ru" key="predict-short-contract" en="aec409ae"
+progress.predict("short-contract", "Сколько неверных реализаций из 103 пропустит короткий контракт?")
+
+# %% key="planted" role="library"
+from course_lib.mistakes.planted import (
+    attention_suspects,
+    check_planted_answers,
+    planted_attentions,
+)
+
+# %% key="contract-short-use"
+print(check_attention_contract(scaled_dot_product_attention))
+missed = []
+for name, suspect in attention_suspects().items():
+    try:
+        check_attention_contract(suspect)
+        missed.append(name)
+    except Exception:  # whatever stops it, it is stopped
+        pass
+print(len(missed), *missed[:6], "...")
+progress.compare("short-contract", len(missed), within=0.5)
+
+# %% [markdown] lang="en" key="contract-short-say"
+r"""
+Seventy lines of plain asserts stop three quarters of them; what they let through hides in paths that they never walk: one query, half precision, NaN, a mask with more axes, a second call. The library's `check_attention_contract` walks these too. It takes the same argument and the name of the short one; its report is a mapping of figures as well, and prints as a table.
+"""
+
+# %% [markdown] lang="ru" key="contract-short-say" en="fbb6f2af"
+r"""
+Семьдесят строк простых assert останавливают три четверти; пропущенное прячется там, куда они не заглядывают: один запрос, половинная точность, NaN, маска с лишними осями, второй вызов. Библиотечный `check_attention_contract` заглядывает и туда. Он принимает тот же аргумент и занимает имя короткого; его отчёт — тоже отображение с числами, а печатается таблицей.
 """
 
 # %% key="attention-contract" role="library"
@@ -1357,6 +1579,7 @@ from course_lib.contracts import check_attention_contract
 
 # %% key="contract-own"
 report = check_attention_contract(scaled_dot_product_attention)
+print({name: float(f"{figure:.2g}") for name, figure in dict(report).items()})
 report
 
 # %% [markdown] lang="en" key="contract-own-say"
@@ -1382,69 +1605,49 @@ print(
 
 # %% [markdown] lang="en" key="contract-library-say"
 r"""
-Its arithmetic is fine and still it is refused: it answers a forbidden call in silence instead of saying no. Whether that is a bug depends on what you were promised; a contract makes the promise explicit. Now it is your turn.
+Its arithmetic is fine and still it is refused: it answers a forbidden call in silence. Read the complaint from the top: the *clause*; what it demands; what was measured and tolerated; the failing input, cut down as far as it still fails; the first places that differ. The *diagnosis* compares your function with the catalogue and names a mistake only if it behaves exactly like it; "and also like" lists others that could not be told apart.
 """
 
-# %% [markdown] lang="ru" key="contract-library-say" en="74c2e67f"
+# %% [markdown] lang="ru" key="contract-library-say" en="ec4ffb46"
 r"""
-С арифметикой у неё всё в порядке, и всё же контракт её не принимает: на запрещённый вызов она молча отвечает, вместо того чтобы сказать «нет». Ошибка ли это, зависит от того, что вам обещали; контракт делает обещание явным. Теперь ваша очередь.
+С арифметикой у неё всё в порядке, и всё же контракт её не принимает: на запрещённый вызов она молча отвечает. Прочтите жалобу сверху вниз: *пункт*; что он требует; что измерено и что допускается; вход, на котором видно нарушение, — самый маленький из найденных; первые расхождения. *Диагноз* сравнивает вашу функцию с каталогом и называет ошибку, только если функция ведёт себя в точности так же; «а также как» перечисляет те, что от неё не отличить.
 """
 
-# %% [markdown] lang="en" key="ex-attention-statement"
+# %% [markdown] lang="en" key="ex-harden-statement"
 r"""
-### Exercise 2 (core). Write attention yourself
+### Exercise 3 (stretch). Harden it
 
-Write the function without looking it up. Return an `AttentionResult` with `output`, `weights`, `scores` and `empty_rows`. The contract will tell you what is still missing; let it lead you from clause to clause. (A failed check stops "Run All" at its cell: that is its job.)
+Now take your attention through the strong contract. It asks for nothing new in the arithmetic, but for care at the edges: a mask of shape `[T_k]`, batch axes that only some arguments have, half precision inside, NaN under a mask, `ValueError` where a mask does not fit. What passes is used by the lesson from here on.
 """
 
-# %% [markdown] lang="ru" key="ex-attention-statement" en="d0442b30"
+# %% [markdown] lang="ru" key="ex-harden-statement" en="516b6e7e"
 r"""
-### Упражнение 2 (основное). Напишите внимание сами
+### Упражнение 3 (со звёздочкой). Укрепите его
 
-Напишите функцию, не подглядывая. Верните `AttentionResult` с полями `output`, `weights`, `scores` и `empty_rows`. Чего ещё не хватает, скажет контракт; идите за ним от пункта к пункту. (Если проверка не пройдена, команда «Выполнить все» остановится на ней: так и задумано.)
+Теперь проведите своё внимание через строгий контракт. В арифметике он не требует ничего нового, зато требует осторожности на краях: маска формы `[T_k]`, оси батча не у всех аргументов, половинная точность внутри, NaN под маской, `ValueError`, если маска не подходит. Что пройдёт, тем урок и будет пользоваться дальше.
 """
 
-# %% key="ex-attention" role="stub" exercise="attention"
-def my_attention(q, k, v, allowed=None, *, empty_row="error"):
-    # en: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True = may read
-    # ru: q [..., T_q, d_k], k [..., T_k, d_k], v [..., T_k, d_v]; allowed: bool, True — можно читать
+# %% key="ex-harden" role="stub" exercise="hardened"
+def my_hardened_attention(q, k, v, allowed=None, *, empty_row="error"):
+    # en: start from my_attention, and let the contract lead you
+    # ru: начните с my_attention и идите за контрактом
     raise NotImplementedError
 
-# %% key="ex-attention-check" role="check" exercise="attention"
-progress.check("attention", check_attention_contract, my_attention)
+# %% key="ex-harden-check" role="check" exercise="hardened"
+progress.check("hardened", check_attention_contract, my_hardened_attention)
 
-# %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
-r"""
-Begin without a mask: three lines, compare, normalise, mix. Which axis does the softmax run along, and whose width is under the root?
-"""
-
-# %% [markdown] lang="ru" key="ex-attention-hint-1" en="b9aff66e" role="hint" exercise="attention"
-r"""
-Начните без маски: три строки — сравнить, нормировать, смешать. Вдоль какой оси берётся softmax и чья ширина стоит под корнем?
-"""
-
-# %% [markdown] lang="en" key="ex-attention-hint-2" role="hint" exercise="attention"
+# %% [markdown] lang="en" key="ex-harden-hint-1" role="hint" exercise="hardened"
 r"""
 Refuse early: `TypeError` for a mask that is not bool; `ValueError` for a mask that does not broadcast or would enlarge the result, and for NaN or infinity in q, k or v, because 0 · NaN is NaN. The batch shape is the joint broadcast of q, k and v: `torch.broadcast_shapes` computes it. Half precision must become float32 before the product.
 """
 
-# %% [markdown] lang="ru" key="ex-attention-hint-2" en="6fb8e75f" role="hint" exercise="attention"
+# %% [markdown] lang="ru" key="ex-harden-hint-1" en="6fb8e75f" role="hint" exercise="hardened"
 r"""
 Отказывайте сразу: `TypeError`, если маска не типа bool; `ValueError`, если маска не транслируется или расширила бы форму результата, а также при NaN или бесконечности в q, k или v, потому что 0 · NaN — это NaN. Форма батча получается совместным транслированием q, k и v: её вычислит `torch.broadcast_shapes`. Половинную точность переведите в float32 до произведения.
 """
 
-# %% [markdown] lang="en" key="ex-attention-hint-3" role="hint" exercise="attention"
-r"""
-For empty rows: `empty = ~allowed.any(dim=-1)`. Under `"error"` raise if any; under `"zero"` open such rows before the softmax and set their weights to zero after it, so that no `nan` is ever created, forward or backward.
-"""
-
-# %% [markdown] lang="ru" key="ex-attention-hint-3" en="a7efa42f" role="hint" exercise="attention"
-r"""
-Пустые строки: `empty = ~allowed.any(dim=-1)`. При `"error"` вызовите исключение, если такие есть; при `"zero"` откройте их перед softmax, а после него обнулите их веса — тогда `nan` не появится ни на прямом проходе, ни на обратном.
-"""
-
-# %% key="ex-attention-solution" role="solution" exercise="attention"
-def my_attention(q, k, v, allowed=None, *, empty_row="error"):
+# %% key="ex-harden-solution" role="solution" exercise="hardened"
+def my_hardened_attention(q, k, v, allowed=None, *, empty_row="error"):
     if not all(tensor.isfinite().all() for tensor in (q, k, v)):
         raise ValueError("q, k and v must be finite")
     batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
@@ -1469,22 +1672,24 @@ def my_attention(q, k, v, allowed=None, *, empty_row="error"):
     weights = torch.softmax(safe, dim=-1).masked_fill(empty[..., None], 0.0)
     return AttentionResult(weights @ v.to(wide), weights, scores, empty)
 
+# %% key="attention-adopt"
+scaled_dot_product_attention = progress.adopt(
+    "hardened", my_hardened_attention, scaled_dot_product_attention
+)
+
 # %% [markdown] lang="en" key="ex-planted-statement"
 r"""
-### Exercise 3 (stretch). Find the planted bug
+### Exercise 4 (stretch). Find the planted bug
 
 Three attentions, `A`, `B` and `C`, carry one bug each. Do not read their code, and keep the contract's diagnosis for later: `symptoms` shows only its evidence. Write the names into the dictionary; the check lists the words you may use.
 """
 
-# %% [markdown] lang="ru" key="ex-planted-statement" en="1499ef61"
+# %% [markdown] lang="ru" key="ex-planted-statement" en="94b712be"
 r"""
-### Упражнение 3 (со звёздочкой). Найдите подброшенную ошибку
+### Упражнение 4 (со звёздочкой). Найдите подброшенную ошибку
 
 В трёх реализациях внимания, `A`, `B` и `C`, по одной ошибке. Код не читайте, диагноз контракта приберегите на потом: `symptoms` показывает только улики. Впишите в словарь названия ошибок; допустимые слова перечислит проверка.
 """
-
-# %% key="planted" role="library"
-from course_lib.mistakes.planted import check_planted_answers, planted_attentions
 
 # %% key="planted-look"
 def symptoms(attention: Callable[..., AttentionResult]) -> None:
@@ -1926,7 +2131,79 @@ r"""
 # %% key="split-heads"
 from course_lib.attention import split_heads
 
-# %% key="merge-heads"
+# %% [markdown] lang="en" key="ex-merge-statement"
+r"""
+### Exercise 5 (core). Merge the heads
+
+Write the inverse of `split_heads`: heads `[B, H, T, d_head]` in, tokens `[B, T, H * d_head]` out. The check puts your function inside a complete multi-head attention and runs the contract on the whole.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-statement" en="cb36d5a4"
+r"""
+### Упражнение 5 (основное). Соедините головы
+
+Напишите функцию, обратную `split_heads`: на входе головы `[B, H, T, d_head]`, на выходе токены `[B, T, H * d_head]`. Проверка вставит вашу функцию в полное многоголовое внимание и испытает контрактом всё целиком.
+"""
+
+# %% key="ex-merge" role="stub" exercise="merge-heads"
+def my_merge_heads(heads: Tensor) -> Tensor:
+    # en: heads [B, H, T, d_head] -> tokens [B, T, H * d_head], head 0 first
+    # ru: головы [B, H, T, d_head] -> токены [B, T, H * d_head], первой идёт голова 0
+    raise NotImplementedError
+
+# %% key="multi-head-contract" role="library"
+from course_lib.contracts import check_multi_head_contract
+
+# %% key="ex-merge-check" role="check" exercise="merge-heads"
+def my_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
+    q, k, v = (split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
+    allowed = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
+    if causal:
+        allowed = causal_allowed(x.shape[1], x.shape[1])
+    if token_valid is not None:
+        both = token_valid[:, :, None] & token_valid[:, None, :]
+        allowed = (allowed & both)[:, None]
+    heads = scaled_dot_product_attention(q, k, v, allowed, empty_row="zero").output
+    return my_merge_heads(heads) @ w_o
+
+
+progress.check("merge-heads", check_multi_head_contract, my_multi_head)
+
+# %% [markdown] lang="en" key="ex-merge-hint-1" role="hint" exercise="merge-heads"
+r"""
+Undo the two steps of `split_heads` in the opposite order. Which axes changed places last?
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-1" en="c670a006" role="hint" exercise="merge-heads"
+r"""
+Отмените два шага `split_heads` в обратном порядке. Какие оси поменялись местами последними?
+"""
+
+# %% [markdown] lang="en" key="ex-merge-hint-2" role="hint" exercise="merge-heads"
+r"""
+After a transpose the memory is not contiguous, so `view` refuses. `reshape` or `flatten` copies when it must.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-2" en="51d6e325" role="hint" exercise="merge-heads"
+r"""
+После транспонирования числа лежат в памяти не подряд, и `view` откажется работать. `reshape` и `flatten` при необходимости их скопируют.
+"""
+
+# %% [markdown] lang="en" key="ex-merge-hint-3" role="hint" exercise="merge-heads"
+r"""
+Two calls are enough. Exchange axes 1 and 2, so that the heads of one token lie side by side: `[B, T, H, d_head]`. Then make one axis of the last two.
+"""
+
+# %% [markdown] lang="ru" key="ex-merge-hint-3" en="7bbf50bd" role="hint" exercise="merge-heads"
+r"""
+Хватит двух вызовов. Поменяйте местами оси 1 и 2, чтобы головы одного токена оказались рядом: `[B, T, H, d_head]`. Потом сделайте из двух последних осей одну.
+"""
+
+# %% key="ex-merge-solution" role="solution" exercise="merge-heads"
+def my_merge_heads(heads: Tensor) -> Tensor:
+    return heads.transpose(1, 2).flatten(start_dim=2)
+
+# %% key="merge-heads" role="ours"
 from course_lib.attention import merge_heads
 
 # %% [markdown] lang="en" key="split-heads-read"
@@ -1940,6 +2217,7 @@ r"""
 """
 
 # %% key="split-use"
+merge_heads = progress.adopt("merge-heads", my_merge_heads, merge_heads)
 x = torch.arange(8.0).view(1, 2, 4)
 heads = split_heads(x, 2)
 print(f"{x.tolist()=}", f"{heads.tolist()=}", sep="\n")
@@ -2111,78 +2389,6 @@ Three heads, four queries, six keys, and the padded last key gets exactly nothin
 r"""
 Три головы, четыре запроса, шесть ключей, и последний ключ — паддинг — получает ровно ноль. Запросов и ключей может быть не поровну; совпадать должна только их ширина.
 """
-
-# %% [markdown] lang="en" key="ex-merge-statement"
-r"""
-### Exercise 4 (core). Merge the heads
-
-Write the inverse of `split_heads`: heads `[B, H, T, d_head]` in, tokens `[B, T, H * d_head]` out. The check puts your function inside a complete multi-head attention and runs the contract on the whole.
-"""
-
-# %% [markdown] lang="ru" key="ex-merge-statement" en="fbd0678c"
-r"""
-### Упражнение 4 (основное). Соедините головы
-
-Напишите функцию, обратную `split_heads`: на входе головы `[B, H, T, d_head]`, на выходе токены `[B, T, H * d_head]`. Проверка вставит вашу функцию в полное многоголовое внимание и испытает контрактом всё целиком.
-"""
-
-# %% key="ex-merge" role="stub" exercise="merge-heads"
-def my_merge_heads(heads: Tensor) -> Tensor:
-    # en: heads [B, H, T, d_head] -> tokens [B, T, H * d_head], head 0 first
-    # ru: головы [B, H, T, d_head] -> токены [B, T, H * d_head], первой идёт голова 0
-    raise NotImplementedError
-
-# %% key="multi-head-contract" role="library"
-from course_lib.contracts import check_multi_head_contract
-
-# %% key="ex-merge-check" role="check" exercise="merge-heads"
-def my_multi_head(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid=None):
-    q, k, v = (split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    allowed = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
-    if causal:
-        allowed = causal_allowed(x.shape[1], x.shape[1])
-    if token_valid is not None:
-        both = token_valid[:, :, None] & token_valid[:, None, :]
-        allowed = (allowed & both)[:, None]
-    heads = scaled_dot_product_attention(q, k, v, allowed, empty_row="zero").output
-    return my_merge_heads(heads) @ w_o
-
-
-progress.check("merge-heads", check_multi_head_contract, my_multi_head)
-
-# %% [markdown] lang="en" key="ex-merge-hint-1" role="hint" exercise="merge-heads"
-r"""
-Undo the two steps of `split_heads` in the opposite order. Which axes changed places last?
-"""
-
-# %% [markdown] lang="ru" key="ex-merge-hint-1" en="c670a006" role="hint" exercise="merge-heads"
-r"""
-Отмените два шага `split_heads` в обратном порядке. Какие оси поменялись местами последними?
-"""
-
-# %% [markdown] lang="en" key="ex-merge-hint-2" role="hint" exercise="merge-heads"
-r"""
-After a transpose the memory is not contiguous, so `view` refuses. `reshape` or `flatten` copies when it must.
-"""
-
-# %% [markdown] lang="ru" key="ex-merge-hint-2" en="51d6e325" role="hint" exercise="merge-heads"
-r"""
-После транспонирования числа лежат в памяти не подряд, и `view` откажется работать. `reshape` и `flatten` при необходимости их скопируют.
-"""
-
-# %% [markdown] lang="en" key="ex-merge-hint-3" role="hint" exercise="merge-heads"
-r"""
-Two calls are enough. Exchange axes 1 and 2, so that the heads of one token lie side by side: `[B, T, H, d_head]`. Then make one axis of the last two.
-"""
-
-# %% [markdown] lang="ru" key="ex-merge-hint-3" en="7bbf50bd" role="hint" exercise="merge-heads"
-r"""
-Хватит двух вызовов. Поменяйте местами оси 1 и 2, чтобы головы одного токена оказались рядом: `[B, T, H, d_head]`. Потом сделайте из двух последних осей одну.
-"""
-
-# %% key="ex-merge-solution" role="solution" exercise="merge-heads"
-def my_merge_heads(heads: Tensor) -> Tensor:
-    return heads.transpose(1, 2).flatten(start_dim=2)
 
 # %% [markdown] lang="en" key="layers-ask"
 r"""
@@ -2700,14 +2906,14 @@ assert abs(uniform - math.log(6)) < 1e-12
 
 # %% [markdown] lang="en" key="ex-nll-statement"
 r"""
-### Exercise 5 (core). The loss of a padded batch
+### Exercise 6 (core). The loss of a padded batch
 
 Write a function that returns the mean loss in nats per *valid predicted* token. `logits[:, t]` predict token $t+1$; `valid` marks the real tokens, and `None` means all of them. Shift wrongly, count the padding or average the means of the rows, and the model still trains happily.
 """
 
-# %% [markdown] lang="ru" key="ex-nll-statement" en="b766ea1c"
+# %% [markdown] lang="ru" key="ex-nll-statement" en="44a1955f"
 r"""
-### Упражнение 5 (основное). Потери на батче с паддингом
+### Упражнение 6 (основное). Потери на батче с паддингом
 
 Напишите функцию, которая возвращает средние потери в натах на *настоящий предсказанный* токен. `logits[:, t]` предсказывают токен $t+1$; `valid` отмечает настоящие токены, `None` значит, что настоящие все. Можно ошибиться со сдвигом, учесть паддинг или усреднить средние по строкам — модель всё равно будет прекрасно обучаться.
 """
@@ -3003,14 +3209,14 @@ r"""
 
 # %% [markdown] lang="en" key="ex-gallery-statement"
 r"""
-### Exercise 6 (warm-up). Predict before you run
+### Exercise 7 (warm-up). Predict before you run
 
 Which copies will pass the overfit test all the same? Write `True` or `False` for each, then run on.
 """
 
-# %% [markdown] lang="ru" key="ex-gallery-statement" en="c110c786"
+# %% [markdown] lang="ru" key="ex-gallery-statement" en="4ace93eb"
 r"""
-### Упражнение 6 (разминка). Сначала предскажите
+### Упражнение 7 (разминка). Сначала предскажите
 
 Какие копии всё равно пройдут проверку на заучивание? Впишите для каждой `True` или `False`, потом запускайте следующие ячейки.
 """
@@ -3240,24 +3446,101 @@ r"""
 Жадное декодирование всегда берёт самый вероятный токен и скоро начинает повторяться. *Сэмплирование* вместо этого тянет жребий, а что может выпасть, решают три регулятора. На *температуру* делятся логиты, *top-k* оставляет k самых вероятных токенов, *top-p* — наименьшее множество, масса которого достигает p.
 """
 
-# %% key="tempered-softmax"
-from course_lib.sampling import tempered_softmax
+# %% [markdown] lang="en" key="ex-sampling-statement"
+r"""
+### Exercise 8 (core). Write top-k and top-p
 
-# %% key="nucleus-size"
-from course_lib.sampling import nucleus_size
+Turn logits into the final distribution: temperature, then top-k, then top-p on the renormalised survivors. Ties go to the lower id, exactly k survive, the crossing token stays, and senseless arguments raise `ValueError`.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-statement" en="c7e041bf"
+r"""
+### Упражнение 8 (основное). Напишите top-k и top-p
+
+Превратите логиты в окончательное распределение: температура, затем top-k, затем top-p по оставшимся токенам после перенормировки. При равенстве выигрывает меньший номер, уцелеть должно ровно k токенов, токен на пороге остаётся, а бессмысленные аргументы вызывают `ValueError`.
+"""
+
+# %% key="ex-sampling" role="stub" exercise="sampling"
+def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
+    # en: a list of probabilities, as long as logits; removed ids get exactly 0.0
+    # ru: список вероятностей той же длины, что и logits; у убранных токенов ровно 0.0
+    raise NotImplementedError
+
+# %% key="sampling-contract" role="library"
+from course_lib.contracts import check_sampling_contract
+
+# %% key="ex-sampling-check" role="check" exercise="sampling"
+progress.check("sampling", check_sampling_contract, my_token_distribution)
+
+# %% [markdown] lang="en" key="ex-sampling-hint-order" role="hint" exercise="sampling"
+r"""
+Before any code, write the order down: what is divided, what is cut and when, and after which cut must the shares sum to 1 again?
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-order" en="e23704b5" role="hint" exercise="sampling"
+r"""
+До всякого кода запишите порядок действий: что делится, что и когда отсекается, после какого отсечения сумма долей должна снова стать равной 1?
+"""
+
+# %% [markdown] lang="en" key="ex-sampling-hint-1" role="hint" exercise="sampling"
+r"""
+Sort the *ids* once, by falling logit and rising id: `sorted(range(V), key=lambda i: (-logits[i], i))`. Both filters then cut the tail of this list.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-1" en="6aaea222" role="hint" exercise="sampling"
+r"""
+Один раз отсортируйте *номера* по убыванию логита, а при равенстве — по возрастанию номера: `sorted(range(V), key=lambda i: (-logits[i], i))`. Оба фильтра потом лишь отрезают хвост этого списка.
+"""
+
+# %% [markdown] lang="en" key="ex-sampling-hint-2" role="hint" exercise="sampling"
+r"""
+For top-p walk down the list, adding probabilities, and stop *after* the token that brings the sum to p. Remember to renormalise between top-k and top-p, to shift the logits before exponentiating, and to filter nothing at $p = 1$.
+"""
+
+# %% [markdown] lang="ru" key="ex-sampling-hint-2" en="c4a41a25" role="hint" exercise="sampling"
+r"""
+Для top-p идите по списку, складывая вероятности, и остановитесь *после* токена, с которым сумма достигла p. Не забудьте перенормировать между top-k и top-p, сдвинуть логиты перед экспонентой и не отсеивать ничего при $p = 1$.
+"""
+
+# %% key="ex-sampling-solution" role="solution" exercise="sampling"
+def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
+    size = len(logits)
+    if size == 0 or not all(math.isfinite(value) for value in logits):
+        raise ValueError("logits must be finite and not empty")
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature={temperature} must be finite and positive")
+    if top_k is not None and not 1 <= top_k <= size:
+        raise ValueError(f"top_k={top_k} is outside 1..{size}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p={top_p} is outside (0, 1]")
+    ids = sorted(range(size), key=lambda i: (-logits[i], i))[:top_k]
+    mass = {i: math.exp((logits[i] - logits[ids[0]]) / temperature) for i in ids}
+    if top_p is not None and top_p < 1:
+        total, reached, nucleus = math.fsum(mass.values()), 0.0, []
+        for i in ids:
+            nucleus.append(i)
+            reached += mass[i] / total
+            if reached >= top_p:
+                break
+        ids = nucleus
+    total = math.fsum(mass[i] for i in ids)
+    return [mass[i] / total if i in ids else 0.0 for i in range(size)]
+
+# %% key="token-distribution" role="ours"
+from course_lib.sampling import nucleus_size, tempered_softmax, token_distribution
 
 # %% [markdown] lang="en" key="nucleus-read"
 r"""
-The first function, `tempered_softmax`, is the softmax you know, with the temperature inside and the largest logit subtracted. The second, `nucleus_size`, walks down from the likeliest token until the mass reaches p. `token_distribution` below uses them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
+Folded above is our way. `tempered_softmax` is the softmax you know, with the temperature inside and the largest logit subtracted. `nucleus_size` walks down from the likeliest token until the mass reaches p. `token_distribution` uses them in a fixed order; ties go to the lower id, so the result never depends on the sorting.
 """
 
-# %% [markdown] lang="ru" key="nucleus-read" en="8459329d"
+# %% [markdown] lang="ru" key="nucleus-read" en="7f81a568"
 r"""
-Первая функция, `tempered_softmax`, — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. Вторая, `nucleus_size`, идёт от самого вероятного токена вниз, пока масса не достигнет p. `token_distribution` ниже применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
+Наш вариант свёрнут выше. `tempered_softmax` — знакомый softmax, только внутри него есть температура, а наибольший логит вычтен. `nucleus_size` идёт от самого вероятного токена вниз, пока масса не достигнет p. `token_distribution` применяет их в строго заданном порядке; при равенстве выигрывает меньший номер, так что результат не зависит от сортировки.
 """
 
-# %% key="token-distribution"
-from course_lib.sampling import token_distribution
+# %% key="sampling-adopt"
+token_distribution = progress.adopt("sampling", my_token_distribution, token_distribution)
 
 # %% key="sampling-scenario"
 from course_lib.sampling import sampling_scenario
@@ -3543,86 +3826,6 @@ The reason is `eos`: the text had ended, and the limit merely came at the same m
 r"""
 Причина — `eos`: текст закончился сам, а предел лишь наступил одновременно с этим. Если логитов хватает лишь на два шага, запрос на три отвергается.
 """
-
-# %% [markdown] lang="en" key="ex-sampling-statement"
-r"""
-### Exercise 7 (core). Write top-k and top-p
-
-Turn logits into the final distribution: temperature, then top-k, then top-p on the renormalised survivors. Ties go to the lower id, exactly k survive, the crossing token stays, and senseless arguments raise `ValueError`.
-"""
-
-# %% [markdown] lang="ru" key="ex-sampling-statement" en="682949ce"
-r"""
-### Упражнение 7 (основное). Напишите top-k и top-p
-
-Превратите логиты в окончательное распределение: температура, затем top-k, затем top-p по оставшимся токенам после перенормировки. При равенстве выигрывает меньший номер, уцелеть должно ровно k токенов, токен на пороге остаётся, а бессмысленные аргументы вызывают `ValueError`.
-"""
-
-# %% key="ex-sampling" role="stub" exercise="sampling"
-def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
-    # en: a list of probabilities, as long as logits; removed ids get exactly 0.0
-    # ru: список вероятностей той же длины, что и logits; у убранных токенов ровно 0.0
-    raise NotImplementedError
-
-# %% key="sampling-contract" role="library"
-from course_lib.contracts import check_sampling_contract
-
-# %% key="ex-sampling-check" role="check" exercise="sampling"
-progress.check("sampling", check_sampling_contract, my_token_distribution)
-
-# %% [markdown] lang="en" key="ex-sampling-hint-order" role="hint" exercise="sampling"
-r"""
-Before any code, write the order down: what is divided, what is cut and when, and after which cut must the shares sum to 1 again?
-"""
-
-# %% [markdown] lang="ru" key="ex-sampling-hint-order" en="e23704b5" role="hint" exercise="sampling"
-r"""
-До всякого кода запишите порядок действий: что делится, что и когда отсекается, после какого отсечения сумма долей должна снова стать равной 1?
-"""
-
-# %% [markdown] lang="en" key="ex-sampling-hint-1" role="hint" exercise="sampling"
-r"""
-Sort the *ids* once, by falling logit and rising id: `sorted(range(V), key=lambda i: (-logits[i], i))`. Both filters then cut the tail of this list.
-"""
-
-# %% [markdown] lang="ru" key="ex-sampling-hint-1" en="6aaea222" role="hint" exercise="sampling"
-r"""
-Один раз отсортируйте *номера* по убыванию логита, а при равенстве — по возрастанию номера: `sorted(range(V), key=lambda i: (-logits[i], i))`. Оба фильтра потом лишь отрезают хвост этого списка.
-"""
-
-# %% [markdown] lang="en" key="ex-sampling-hint-2" role="hint" exercise="sampling"
-r"""
-For top-p walk down the list, adding probabilities, and stop *after* the token that brings the sum to p. Remember to renormalise between top-k and top-p, to shift the logits before exponentiating, and to filter nothing at $p = 1$.
-"""
-
-# %% [markdown] lang="ru" key="ex-sampling-hint-2" en="c4a41a25" role="hint" exercise="sampling"
-r"""
-Для top-p идите по списку, складывая вероятности, и остановитесь *после* токена, с которым сумма достигла p. Не забудьте перенормировать между top-k и top-p, сдвинуть логиты перед экспонентой и не отсеивать ничего при $p = 1$.
-"""
-
-# %% key="ex-sampling-solution" role="solution" exercise="sampling"
-def my_token_distribution(logits, temperature=1.0, top_k=None, top_p=None) -> list[float]:
-    size = len(logits)
-    if size == 0 or not all(math.isfinite(value) for value in logits):
-        raise ValueError("logits must be finite and not empty")
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature={temperature} must be finite and positive")
-    if top_k is not None and not 1 <= top_k <= size:
-        raise ValueError(f"top_k={top_k} is outside 1..{size}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p={top_p} is outside (0, 1]")
-    ids = sorted(range(size), key=lambda i: (-logits[i], i))[:top_k]
-    mass = {i: math.exp((logits[i] - logits[ids[0]]) / temperature) for i in ids}
-    if top_p is not None and top_p < 1:
-        total, reached, nucleus = math.fsum(mass.values()), 0.0, []
-        for i in ids:
-            nucleus.append(i)
-            reached += mass[i] / total
-            if reached >= top_p:
-                break
-        ids = nucleus
-    total = math.fsum(mass[i] for i in ids)
-    return [mass[i] / total if i in ids else 0.0 for i in range(size)]
 
 # %% [markdown] lang="en" key="recap-ask"
 r"""
