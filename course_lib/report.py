@@ -19,9 +19,13 @@ _REPORT_TEXTS = {
         "en": '✗ {contract}: the clause "{clause}" is broken',
         "ru": "✗ {contract}: нарушен пункт «{clause}»",
     },
+    "held": {
+        "en": "; clauses that hold before it: {held} of {count}",
+        "ru": "; до него выполнено пунктов: {held} из {count}",
+    },
     "clause": {"en": "clause", "ru": "пункт"},
     "measured": {"en": "measured", "ru": "измерено"},
-    "allowed": {"en": "allowed", "ru": "допустимо"},
+    "allowed": {"en": "tolerated", "ru": "допустимо"},
     "predicted": {"en": "predicted", "ru": "предсказано"},
     "meaning": {"en": "what it means", "ru": "что это значит"},
     "unchecked": {"en": "not checked: {names}", "ru": "не проверено: {names}"},
@@ -136,6 +140,7 @@ class ContractViolation(AssertionError):
         self.failing_input = failing_input
         self.mismatches = mismatches
         self.diagnosis, self.mistakes = diagnosis, mistakes
+        self.held: tuple[int, int] | None = None  # clauses that hold before this one, of how many
 
     def __str__(self) -> str:
         return _violation_text(self)
@@ -241,6 +246,9 @@ def _violation_text(violation: ContractViolation) -> str:
     measured, allowed = (localized(_REPORT_TEXTS[key]) for key in ("measured", "allowed"))
     bound = _report_figure(violation.allowed, bound=True)
     figures = f"{measured}: {_report_figure(violation.measured)}; {allowed}: {bound}"
+    if violation.held:
+        held, count = violation.held
+        figures += localized(_REPORT_TEXTS["held"], held=held, count=count)
     demanded = localized(_REPORT_TEXTS["demanded"]) + violation.meaning
     lines = [head, *_report_wrapped(demanded, 2, 2), *_report_wrapped(figures, 2, 2)]
     if violation.failing_input:

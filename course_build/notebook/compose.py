@@ -21,7 +21,11 @@ from course_build.source.twins import Unit
 
 EDITIONS = ("learner", "solved")
 TITLE_WIDTH = 60
-TAGS: dict[str | None, list[str]] = {"stub": ["exercise"], "check": ["exercise-check"]}
+TAGS: dict[str | None, list[str]] = {
+    "stub": ["exercise"],
+    "check": ["exercise-check"],
+    "ours": ["answer"],
+}
 
 
 @dataclass(frozen=True)

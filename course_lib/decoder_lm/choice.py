@@ -3,7 +3,7 @@
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +43,7 @@ class SamplingConfig:
         return self.temperature == 0
 
 
-@dataclass(frozen=True)
-class TokenScore:
+class TokenScore(NamedTuple):
     """A token, and its log-probability in nats under the model: temperature 1, no filter.
 
     So the number means the same whatever the sampling was: it can score a text and find what is

@@ -155,7 +155,7 @@ def _decode_batch(decoder: "FastDecoder", token_ids: Any, active: Any) -> np.nda
         else:
             batch.logits[active] = batch.some.run(batch.step.run(ids[active]))
     decoder.batch = batch
-    decoder.stats.record_decode(1, sum(active))
+    decoder.stats.record_decode(sum(active))
     return batch.logits
 
 

@@ -25,7 +25,7 @@ class DecodeStats:
         self.cache_positions += tokens
         self.weight_reads += 1
 
-    def record_decode(self, steps: int = 1, batch: int = 1) -> None:
+    def record_decode(self, batch: int = 1, steps: int = 1) -> None:
         """Count steps that have each read the weights once, for one token of `batch` rows."""
         _check_decode_count("steps", steps)
         _check_decode_count("batch", batch)

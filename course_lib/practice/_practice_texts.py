@@ -71,7 +71,7 @@ _PRACTICE_TEXTS = {
         "en": "From here on the lesson uses the course's {name}; once yours passes, run this cell "
         "again and it takes its place.",
         "ru": "Пока урок пользуется функцией курса {name}; когда ваша пройдёт проверку, выполните "
-        "эту ячейку снова — и она займёт её место.",
+        "эту ячейку снова — и она займёт её место.",
     },
     "like": {"en": "; behaves like {names}", "ru": "; ведёт себя как {names}"},
     "predictions": {"en": "Predictions", "ru": "Предсказания"},

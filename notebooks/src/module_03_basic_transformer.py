@@ -3777,7 +3777,7 @@ for name, values in orders.items():
 assert temperature_first == [1.0, 0.0, 0.0] and truncation_first[1] > 0
 k_then_p = token_distribution([3.0, 2.0, 1.0, 0.0], top_k=3, top_p=0.9)
 p_alone = token_distribution([3.0, 2.0, 1.0, 0.0], top_p=0.9)  # leaves three: top_k=3 takes none
-print(f"{4 - k_then_p.count(0.0)=} {4 - p_alone.count(0.0)=}")
+print("kept: k then p", 4 - k_then_p.count(0.0), "| p alone", 4 - p_alone.count(0.0))
 assert k_then_p.count(0.0) == 2 and p_alone.count(0.0) == 1
 removed = temperature_first.count(0.0) - truncation_first.count(0.0)
 outcome = "truncation" if removed > 0 else "temperature" if removed < 0 else "same"

@@ -294,9 +294,11 @@ def test_no_logits_have_no_softmax(logits):
         stable_log_softmax(logits)
 
 
-def test_a_score_is_a_frozen_pair():
+def test_a_score_is_a_pair_that_stays():
     score = TokenScore(3, -0.5)
     assert (score.token, score.log_probability) == (3, -0.5)
     assert score == TokenScore(token=3, log_probability=-0.5)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    token, log_probability = score
+    assert (token, log_probability) == (3, -0.5)
+    with pytest.raises(AttributeError):
         score.token = 4

@@ -24,7 +24,7 @@ def test_a_prefill_reads_the_weights_once_for_a_whole_prompt():
 def test_a_decoding_step_reads_them_for_one_token():
     stats = DecodeStats()
     stats.record_decode()
-    stats.record_decode(3)
+    stats.record_decode(steps=3)
     assert stats == DecodeStats(
         prefill_tokens=0, decode_tokens=4, cache_positions=4, weight_reads=4
     )
@@ -43,8 +43,8 @@ def test_prefill_and_decode_are_counted_apart_and_add_up():
     stats.record_prefill(12)
     stats.record_decode(4)
     stats.record_prefill(3)
-    assert stats == DecodeStats(15, 4, 19, 6)
-    assert stats.tokens_per_weight_read == pytest.approx(19 / 6)
+    assert stats == DecodeStats(15, 4, 19, 3)
+    assert stats.tokens_per_weight_read == pytest.approx(19 / 3)
 
 
 @pytest.mark.parametrize(

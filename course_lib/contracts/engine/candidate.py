@@ -24,6 +24,7 @@ _CANDIDATE_TEXTS = {
     "no_error": {"en": "no error", "ru": "без ошибки"},
     "returned": {"en": "no error, a result", "ru": "не ошибка, а результат"},
     "raised": {"en": "it raised {error}: {message}", "ru": "возникла ошибка {error}: {message}"},
+    "no_return": {"en": "is a `return` missing?", "ru": "не забыт ли `return`?"},
     "raised_at": {"en": " (at `{line}`)", "ru": " (в строке `{line}`)"},
 }
 
@@ -230,7 +231,10 @@ def hold_clause(
                 (allowed or "") if last.allowed is None else last.allowed,
             )
             named = named_by(subject)
-            diagnosis = "; ".join(text for text in (last.told(), named.text) if text)
+            told = [text for text in (last.told(), named.text) if text]
+            if "None" in f"{last.measured} {last.told()}":
+                told.insert(1, localized(_CANDIDATE_TEXTS["no_return"]))
+            diagnosis = "; ".join(told)
             raise ContractViolation(
                 subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
             ) from last.__cause__

@@ -16,7 +16,7 @@ from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import both
-from course_lib.report import ClauseResult, ContractReport
+from course_lib.report import ClauseResult, ContractReport, ContractViolation
 
 Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict]
 
@@ -75,11 +75,17 @@ class Contract:
             except NotImplementedError:
                 return ContractReport(f"check_{self.name}_contract", attempted=False)
             asked = [clause for clause in clauses if clause.when(subject, clause)]
-            rows = tuple(hold(subject, clause) for clause in asked)
+            rows: list[ClauseResult] = []
+            try:
+                for clause in asked:
+                    rows.append(hold(subject, clause))
+            except ContractViolation as violation:
+                violation.held = len(rows), len(asked)
+                raise
             figures = self._figures(subject, {row.name: row.measured for row in rows})
             notes = tuple(self.notes(subject))
         left = tuple(clause.name for clause in clauses if clause not in asked)
-        return ContractReport(subject.contract, rows, figures, unchecked=left, notes=notes)
+        return ContractReport(subject.contract, tuple(rows), figures, unchecked=left, notes=notes)
 
     def prepare(self, candidate: Any, **options: Any) -> tuple[Subject, list[Clause]]:
         """The subject and its clauses; NotImplementedError if the candidate is a stub."""
