@@ -43,9 +43,9 @@ def test_a_report_is_a_mapping_of_its_figures():
 def test_a_report_prints_as_a_table():
     assert str(PASSED).split("\n") == [
         "✓ check_it: all 2 clauses hold",
-        "  clause     measured  allowed  what it means",
-        "  row_sums   3.1e-16   ≤ 1e-10  weights of a query sum to 1",
-        "  bad_masks  7/7       all      wrong masks are refused",
+        "  clause     measured  tolerated  what it means",
+        "  row_sums   3.1e-16   ≤ 1e-10    weights of a query sum to 1",
+        "  bad_masks  7/7       all        wrong masks are refused",
         "  not checked: weights",
     ]
     assert repr(PASSED) == str(PASSED)
@@ -104,13 +104,19 @@ def test_a_violation_carries_its_evidence():
     assert str(caught).split("\n") == [
         '✗ check_it: the clause "sums" is broken',
         "  demanded: sums are 1",
-        "  measured: 0.5; allowed: ≤ 1e-10",
+        "  measured: 0.5; tolerated: ≤ 1e-10",
         "  failing input, cut down as far as it still fails:",
         "    q = [1]",
         "  first differences:",
         "    weights[0, 1]: got 0.5, expected 1",
         "  diagnosis: columns sum to 1",
     ]
+
+
+def test_a_violation_says_how_far_the_candidate_has_come():
+    caught = broken()
+    caught.held = (3, 8)
+    assert "tolerated: ≤ 1e-10; clauses that hold before it: 3 of 8" in str(caught)
 
 
 def test_a_violation_speaks_russian(monkeypatch):

@@ -1147,7 +1147,7 @@ r"""
 Сверить несколько значений мало: на удобных входах многие неверные реализации совпадают с верной. *Контракт* — это функция, которая принимает любую реализацию, сверяет её с независимыми эталонами, проверяет свойства и запрещённые вызовы. Этот умещается на двух экранах. Начинается он с судьи, `attention_by_loops`: по одному числу за раз, медленно и заведомо верно.
 """
 
-# %% key="contract-judge"
+# %% lang="en" key="contract-judge"
 def attention_by_loops(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     weights = torch.zeros(len(q), len(k), dtype=q.dtype)
     for i, query in enumerate(q):
@@ -1164,6 +1164,23 @@ def same(got: Tensor, expected: Tensor, promise: str) -> float:
     assert error < 1e-9, f"{promise}: off by {error:.2g}"
     return error
 
+# %% lang="ru" key="contract-judge" en="c5c4acf1"
+def attention_by_loops(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    weights = torch.zeros(len(q), len(k), dtype=q.dtype)
+    for i, query in enumerate(q):
+        readable = [j for j in range(len(k)) if allowed[i, j]]
+        scores = [float(query @ k[j]) / math.sqrt(len(query)) for j in readable]
+        parts = [math.exp(score - max(scores)) for score in scores]
+        for j, part in zip(readable, parts, strict=True):
+            weights[i, j] = part / math.fsum(parts)
+    return weights, weights @ v
+
+
+def same(got: Tensor, expected: Tensor, promise: str) -> float:
+    error = (got - expected).abs().max().item() if got.shape == expected.shape else math.inf
+    assert error < 1e-9, f"{promise}: расхождение {error:.2g}"
+    return error
+
 # %% [markdown] lang="en" key="contract-values-say"
 r"""
 The first clauses are arithmetic. All sizes differ, so that no axis can pass for another; the numbers are small and large; the mask comes in three forms. `same` says which promise is broken, and by how much. And the order of the keys must not matter.
@@ -1174,7 +1191,7 @@ r"""
 Первые пункты — арифметика. Все размеры разные, чтобы ни одна ось не сошла за другую; числа и маленькие, и большие; маска бывает трёх видов. `same` говорит, какое обещание нарушено и насколько. И порядок ключей не должен ничего значить.
 """
 
-# %% key="contract-values"
+# %% lang="en" key="contract-values"
 def check_values(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
     q, k, v = draw(3, 5), draw(4, 5), draw(4, 2)
     masks = [None, causal_allowed(3, 4, query_offset=1), torch.tensor([True, False, True, True])]
@@ -1190,6 +1207,22 @@ def check_values(attention: Callable[..., AttentionResult], draw: Callable[..., 
     same(attention(q, k[order], v[order]).output, attention(q, k, v).output, "order of the keys")
     return error
 
+# %% lang="ru" key="contract-values" en="f7bb3c59"
+def check_values(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = draw(3, 5), draw(4, 5), draw(4, 2)
+    masks = [None, causal_allowed(3, 4, query_offset=1), torch.tensor([True, False, True, True])]
+    for size, allowed in itertools.product((1.0, 100.0), masks):
+        full = torch.ones(3, 4, dtype=torch.bool) if allowed is None else allowed.expand(3, 4)
+        weights, output = attention_by_loops(q * size, k * size, v, full)
+        result = attention(q * size, k * size, v, allowed)
+        same(result.weights, weights, "weights — softmax от q·k / √d_k по разрешённым ключам")
+        error = same(result.output, output, "output — это weights @ v")
+        assert (result.weights[~full] == 0).all(), "вес замаскированного ключа — ровно 0"
+        assert (result.scores[~full] == -math.inf).all(), "оценка замаскированного ключа — -inf"
+    order = torch.tensor([2, 0, 3, 1])
+    same(attention(q, k[order], v[order]).output, attention(q, k, v).output, "порядок ключей не важен")
+    return error
+
 # %% [markdown] lang="en" key="contract-gradients-say"
 r"""
 A function can return the right values and still pass wrong gradients back, so these are compared with the library's. And an item of a batch must get what it gets alone, even where only `v` and the mask have a batch axis.
@@ -1200,7 +1233,7 @@ r"""
 Функция может вернуть верные значения и всё же передать назад неверные градиенты, поэтому их мы сравним с библиотечными. А элемент батча должен получить то же, что и в одиночку, даже если ось батча есть лишь у `v` и у маски.
 """
 
-# %% key="contract-gradients"
+# %% lang="en" key="contract-gradients"
 def check_gradients(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
     q, k, v = (draw(2, 3, width).requires_grad_() for width in (5, 5, 4))
     mine = attention(q, k, v, causal_allowed(3, 3)).output.square().sum()
@@ -1217,6 +1250,23 @@ def check_batch(attention: Callable[..., AttentionResult], draw: Callable[..., T
         alone = attention(q, k, v[item], allowed[item]).output
         same(output[item], alone, "an item of a batch, as if alone")
 
+# %% lang="ru" key="contract-gradients" en="37c0970f"
+def check_gradients(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = (draw(2, 3, width).requires_grad_() for width in (5, 5, 4))
+    mine = attention(q, k, v, causal_allowed(3, 3)).output.square().sum()
+    theirs = F.scaled_dot_product_attention(q, k, v, causal_allowed(3, 3)).square().sum()
+    slopes = zip(*(torch.autograd.grad(loss, (q, k, v)) for loss in (mine, theirs)), strict=True)
+    return max(same(got, expected, "градиенты — как у библиотеки") for got, expected in slopes)
+
+
+def check_batch(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> None:
+    q, k, v = draw(3, 5), draw(4, 5), draw(2, 4, 2)
+    allowed = torch.tensor([[True, True, False, False], [True, False, True, True]])[:, None]
+    output = attention(q, k, v, allowed).output
+    for item in range(2):
+        alone = attention(q, k, v[item], allowed[item]).output
+        same(output[item], alone, "элемент батча — как в одиночку")
+
 # %% [markdown] lang="en" key="contract-edges-say"
 r"""
 Two promises come from section 3. Queries that arrive late see what they saw in the full pass, if their offset is given; without it the difference is returned, to show that the clause could fail. And a row with nothing to read is refused, or zero with finite gradients.
@@ -1227,7 +1277,7 @@ r"""
 Два обещания — из раздела 3. Запросы, которые приходят позже, видят то же, что в полном проходе, если указан их сдвиг; без сдвига возвращается разность — чтобы было видно, что пункт может и не выполниться. А строка, которой нечего читать, отвергается или даёт нули с конечными градиентами.
 """
 
-# %% key="contract-edges"
+# %% lang="en" key="contract-edges"
 def check_cache(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
     q, k, v = draw(5, 4), draw(5, 4), draw(5, 3)
     full = attention(q, k, v, causal_allowed(5, 5)).output[3:]
@@ -1245,6 +1295,25 @@ def check_empty_rows(attention: Callable[..., AttentionResult], draw: Callable[.
     assert result.empty_rows.tolist() == [True, False] and not result.output[0].any(), "zeros"
     slopes = torch.autograd.grad(result.output.sum(), (q, k, v))
     assert all(slope.isfinite().all() for slope in slopes), "gradients of an empty row are finite"
+
+# %% lang="ru" key="contract-edges" en="49ce5d3b"
+def check_cache(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> float:
+    q, k, v = draw(5, 4), draw(5, 4), draw(5, 3)
+    full = attention(q, k, v, causal_allowed(5, 5)).output[3:]
+    late = attention(q[3:], k, v, causal_allowed(2, 5, query_offset=3)).output
+    same(late, full, "запросы 3 и 4 отдельно, со своим сдвигом")
+    return (attention(q[3:], k, v, causal_allowed(2, 5)).output - full).abs().max().item()
+
+
+def check_empty_rows(attention: Callable[..., AttentionResult], draw: Callable[..., Tensor]) -> None:
+    q, k, v = (draw(2, 3).requires_grad_() for _ in range(3))
+    allowed = torch.tensor([[False, False], [True, True]])
+    expect_raises(ValueError, attention, q, k, v, allowed)
+    expect_raises(TypeError, attention, q, k, v, allowed.double())
+    result = attention(q, k, v, allowed, empty_row="zero")
+    assert result.empty_rows.tolist() == [True, False] and not result.output[0].any(), "нули"
+    slopes = torch.autograd.grad(result.output.sum(), (q, k, v))
+    assert all(slope.isfinite().all() for slope in slopes), "градиенты пустой строки конечны"
 
 # %% key="contract-whole"
 def check_attention_contract(attention: Callable[..., AttentionResult]) -> dict[str, float]:

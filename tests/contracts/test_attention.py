@@ -232,7 +232,9 @@ def test_a_result_without_fields_is_told_what_to_return_and_nothing_is_guessed(
     values = {"came": came, "lacking": lacking, "fields": FIELDS, "code": code}
     expected = tuple(line.format(**values) for line in MESSAGES_ON_FIELDS[language])
     assert caught.clause == "result_form"
-    assert (caught.measured, caught.allowed, caught.diagnosis) == expected
+    told = caught.diagnosis.partition("; ")[0] if came == "None" else caught.diagnosis
+    assert (caught.measured, caught.allowed, told) == expected
+    assert caught.diagnosis.endswith(("`return` missing?", "`return`?")) == (came == "None")
     assert_fits_a_screen(caught)
 
 
@@ -248,7 +250,8 @@ def test_where_the_output_is_enough_a_tensor_is_said_to_do(
 ):
     monkeypatch.setattr(text, "LANGUAGE", language)
     caught = violation(lambda *args, **kwargs: None, fields=("output",))
-    assert (caught.measured, caught.allowed, caught.diagnosis) == (measured, allowed, "")
+    asked = {"en": "is a `return` missing?", "ru": "не забыт ли `return`?"}[language]
+    assert (caught.measured, caught.allowed, caught.diagnosis) == (measured, allowed, asked)
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])

@@ -33,7 +33,9 @@ SLIPS = {  # by the name that the stub leaves to the learner
     "my_causal_allowed": Slip(
         "<= query_positions", ">= query_positions", CAUSAL_MASK_MISTAKES, "mask_transposed"
     ),
-    "my_attention": Slip(" / math.sqrt(q.shape[-1])", "", ATTENTION_MISTAKES, "not_scaled"),
+    "my_hardened_attention": Slip(
+        " / math.sqrt(q.shape[-1])", "", ATTENTION_MISTAKES, "not_scaled"
+    ),
     "my_merge_heads": Slip(
         "heads.transpose(1, 2).flatten(start_dim=2)",
         "heads.reshape(heads.shape[0], heads.shape[2], -1)",
@@ -47,9 +49,7 @@ SLIPS = {  # by the name that the stub leaves to the learner
     "my_causal_attention": Slip(
         "/ math.sqrt(d_head)", "/ d_head", CAUSAL_ATTENTION_MISTAKES, "divided_by_d_head"
     ),
-    "my_cached_logits": Slip(
-        "enumerate(ids)", "enumerate(ids, 1)", CACHE_MISTAKES, "cached_positions_shifted"
-    ),
+    "my_begin": Slip("start=read)", "start=read + 1)", CACHE_MISTAKES, "cached_positions_shifted"),
     "SlabDecoder": Slip("k=self.length, ", "", CACHE_MISTAKES, "mask_top_left"),
     "my_sample": Slip("order[:top_k]", "order", SAMPLER_MISTAKES, "top_k_ignored"),
 }

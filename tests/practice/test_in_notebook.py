@@ -117,7 +117,9 @@ def test_without_controls_all_of_it_works_in_plain_code(repo, tmp_path, monkeypa
         assert set(bundle(cells[key])) == {"text/html", "text/plain"}
     assert 'answer(progress, "four", 1)' in bundle(cells["four"])["text/plain"]
     assert bundle(cells["plain"])["text/plain"] == "✗ неверно. That is the square.\n"
-    assert bundle(cells["came"])["text/plain"].startswith("○ Получилось: 4. Предсказания вы не")
+    assert bundle(cells["came"])["text/plain"].startswith(
+        "○ Получилось: 4.\nПредсказание не записано"
+    )
     assert "Какой корень? · ✗ неверно" in bundle(cells["shown"])["text/plain"]
 
 

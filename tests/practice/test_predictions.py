@@ -92,7 +92,10 @@ def test_the_distance_of_a_number_is_said(progress, capsys):
 
 def test_without_a_prediction_the_result_is_told_all_the_same(progress, capsys):
     progress.compare("params", 12_345)
-    assert capsys.readouterr().out.startswith("○ The result: 12345. You recorded no prediction")
+    first = capsys.readouterr().out
+    assert first.startswith("○ The result: 12345.\nNo prediction was recorded")
+    progress.compare("params", 12_345)
+    assert capsys.readouterr().out == "○ The result: 12345.\n"  # said once for all
 
 
 def test_a_prediction_made_after_the_result_is_called_late(progress, folder, capsys):

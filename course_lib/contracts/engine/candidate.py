@@ -232,7 +232,7 @@ def hold_clause(
             )
             named = named_by(subject)
             told = [text for text in (last.told(), named.text) if text]
-            if "None" in f"{last.measured} {last.told()}":
+            if str(last.measured).startswith("None"):
                 told.insert(1, localized(_CANDIDATE_TEXTS["no_return"]))
             diagnosis = "; ".join(told)
             raise ContractViolation(
