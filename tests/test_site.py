@@ -170,7 +170,7 @@ def test_two_sections_never_share_a_page():
 def test_the_time_of_a_page_is_that_of_its_words_its_code_and_its_exercises():
     words, hidden = prose("say", "word " * 130), code("m", "x\n" * 999, tags=["hide-input"])
     assert minutes([words, hidden]) == 1
-    assert minutes([words, code("ex", "x = None", tags=["exercise"])]) == 10
+    assert minutes([words, code("ex", "x = None", tags=["exercise"])]) == 32
     assert minutes([code("see", "x\n" * 14, figure("a"))]) == 2
     choice = {"data": {"text/html": "<details><b>" + "word " * 390 + "</b></details>"}}
     assert minutes([code("ask", "x\n" * 99, choice, tags=["hide-input"])]) == 3

@@ -15,7 +15,7 @@ from course_build.site.clean import SVG
 from course_build.text.prose import count_words
 
 WORDS_A_MINUTE = 130
-CODE_LINE, FIGURE, EXERCISE = 4 / 60, 0.5, 8.0  # minutes
+CODE_LINE, FIGURE, EXERCISE = 4 / 60, 0.5, 30.0  # minutes; a core exercise takes 20 to 60
 FOLDED, STUB = "hide-input", "exercise"  # tags
 HTML, FOLD, TAG = "text/html", "<details", re.compile("<[^>]*>")
 

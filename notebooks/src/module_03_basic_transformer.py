@@ -18,14 +18,14 @@ r"""
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it and doing every exercise, five and a half to seven hours: plan three or four sittings. You need Python, matrix multiplication and the idea of a gradient; the words of PyTorch and of training that we use are gathered just below.
+**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it and doing every exercise, five and a half to seven hours: plan three or four sittings. You need Python, matrix multiplication and the idea of a gradient; some PyTorch helps.
 
 Cells titled *Machinery* are folded: argument checks, drawing, the insides of *contracts* (section 4 explains them). You can do the whole module without opening one.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="c849071c"
+# %% [markdown] lang="ru" key="before-you-start" en="d7bcfc50"
 r"""
-**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение со всеми упражнениями — от пяти с половиной до семи часов: заложите три-четыре вечера. Понадобятся Python, умножение матриц и представление о градиенте; слова PyTorch и обучения, которые нам встретятся, собраны чуть ниже.
+**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение со всеми упражнениями — от пяти с половиной до семи часов: заложите три-четыре вечера. Понадобятся Python, умножение матриц и представление о градиенте; немного PyTorch не помешает.
 
 Ячейки с заголовком *Служебный код* свёрнуты: там проверки аргументов, рисование и внутренности *контрактов* (о них — в разделе 4). Пройти модуль можно, не открыв ни одной.
 """
@@ -154,16 +154,16 @@ r"""
 r"""
 ### A notebook that keeps score
 
-Seven exercises wait along the way. A *warm-up* takes minutes, a *core* exercise is what its section is for, a *stretch* one may cost an evening. Hints lead from vague to concrete: open the next only when the last has stopped helping.
+Eight exercises wait along the way. A *warm-up* takes minutes, a *core* exercise is what its section is for, a *stretch* one may cost an evening. Hints lead from vague to concrete: open the next only when the last has stopped helping.
 
 `Progress` writes what you achieve into a small file beside the notebook, `module_03.progress.json`. It survives restarts and never leaves your machine. To begin afresh, delete it and restart the kernel.
 """
 
-# %% [markdown] lang="ru" key="progress-ask" en="d9e60198"
+# %% [markdown] lang="ru" key="progress-ask" en="aa5057d8"
 r"""
 ### Блокнот, который ведёт счёт
 
-По дороге вас ждут семь упражнений. *Разминка* займёт несколько минут, *основное* — то, ради чего написан раздел, а упражнение *со звёздочкой* может отнять и вечер. Подсказки ведут от намёка к подробностям: открывайте следующую, только когда предыдущая перестала помогать.
+По дороге вас ждут восемь упражнений. *Разминка* займёт несколько минут, *основное* — то, ради чего написан раздел, а упражнение *со звёздочкой* может отнять и вечер. Подсказки ведут от намёка к подробностям: открывайте следующую, только когда предыдущая перестала помогать.
 
 Свои успехи вы найдёте рядом с блокнотом, в маленьком файле `module_03.progress.json`: его ведёт `Progress`. Перезапуск ему не страшен, и никуда с вашего компьютера он не уходит. Чтобы начать заново, удалите файл и перезапустите ядро.
 """
@@ -206,14 +206,14 @@ progress.show()
 
 # %% [markdown] lang="en" key="progress-say"
 r"""
-On a first visit all seven are open. Now and then a cell asks you to *predict* what the next one will show: choose or type your guess, or, where nothing can be clicked, write it into the call as `guess=...`. A wrong guess costs nothing; it shows where intuition fails.
+On a first visit all eight are open. Now and then a cell asks you to *predict* what the next one will show: choose or type your guess, or, where nothing can be clicked, write it into the call as `guess=...`. A wrong guess costs nothing; it shows where intuition fails.
 
 The workbench is ready; now to the subject.
 """
 
-# %% [markdown] lang="ru" key="progress-say" en="3d6ae2ca"
+# %% [markdown] lang="ru" key="progress-say" en="9ef9a9fe"
 r"""
-Если вы здесь впервые, все семь ещё впереди. Иногда ячейка попросит *предсказать*, что покажет следующая: выберите или впишите ответ, а там, где нажимать не на что, допишите его в вызов: `guess=...`. Промах ничем не грозит, зато видно, где подводит интуиция.
+Если вы здесь впервые, все восемь ещё впереди. Иногда ячейка попросит *предсказать*, что покажет следующая: выберите или впишите ответ, а там, где нажимать не на что, допишите его в вызов: `guess=...`. Промах ничем не грозит, зато видно, где подводит интуиция.
 
 Рабочее место готово, переходим к делу.
 """

@@ -18,26 +18,26 @@ r"""
 
 | day | theme | alone |
 |---|---|---:|
-| [](teaching.md#day-1) | who reads whom, and how strongly | 1¼ hours |
-| [](teaching.md#day-2) | where the order comes from, what a block is made of | 1 hour |
-| [](teaching.md#day-3) | a loss, a model, its text | 1¼ hours |
-| [](teaching.md#day-4) | the same model three times, and its cache | 1½ hours |
-| [](teaching.md#day-5) | what breaks silently, what is fast, and why | 1¾ hours |
+| [](teaching.md#day-1) | who reads whom, and how strongly | 3 hours |
+| [](teaching.md#day-2) | where the order comes from, what a block is made of | 1¼ hours |
+| [](teaching.md#day-3) | a loss, a model, its text | 2¼ hours |
+| [](teaching.md#day-4) | the same model three times, and its cache | 2½ hours |
+| [](teaching.md#day-5) | what breaks silently, what is fast, and why | 3¼ hours |
 
 *Alone* is the time for reading, running and solving without talking, estimated as on the pages of the modules. In class take twice as long: half of each session is better spent on predictions and on arguing about them.
 """
 
-# %% [markdown] lang="ru" key="plan" en="67cd2c73"
+# %% [markdown] lang="ru" key="plan" en="cb006aea"
 r"""
 ## План
 
 | день | тема | без обсуждений |
 |---|---|---:|
-| [](teaching.md#day-1) | кто кого читает и насколько внимательно | 1¼ часа |
-| [](teaching.md#day-2) | откуда берётся порядок и из чего сделан блок | 1 час |
-| [](teaching.md#day-3) | потери, модель, её тексты | 1¼ часа |
-| [](teaching.md#day-4) | одна модель трижды и её кэш | 1½ часа |
-| [](teaching.md#day-5) | что ломается молча, что работает быстро и почему | 1¾ часа |
+| [](teaching.md#day-1) | кто кого читает и насколько внимательно | 3 часа |
+| [](teaching.md#day-2) | откуда берётся порядок и из чего сделан блок | 1¼ часа |
+| [](teaching.md#day-3) | потери, модель, её тексты | 2¼ часа |
+| [](teaching.md#day-4) | одна модель трижды и её кэш | 2½ часа |
+| [](teaching.md#day-5) | что ломается молча, что работает быстро и почему | 3¼ часа |
 
 *Без обсуждений* — это время на чтение, запуск и решение, оценённое так же, как на страницах модулей. На занятии отведите вдвое больше: половину лучше потратить на предсказания и споры о них.
 """

@@ -47,7 +47,7 @@ Yet it is wrong, and no error will ever say so. Hand it to its contract:
 ```text
 ✗ check_nll_contract: the clause "certain_model" is broken
   demanded: logits[t] that are sure of token t+1 cost 0 nats
-  measured: 80; allowed: ≤ 1e-06
+  measured: 80; tolerated: ≤ 1e-06; clauses that hold before it: 1 of 11
   failing input, cut down as far as it still fails:
     logits = [[[0, 80], [80, 0]]]
     token_ids = [[0, 1]]  (int64)
@@ -62,7 +62,7 @@ Yet it is wrong, and no error will ever say so. Hand it to its contract:
 The model was graded for repeating the token it had just read. The contract found a text of two tokens that shows it, knew the mistake by its behaviour, and named the fix.
 """
 
-# %% [markdown] lang="ru" key="message" en="2870d5a0"
+# %% [markdown] lang="ru" key="message" en="8550775e"
 r"""
 ## Сообщение, которое учит
 
@@ -79,7 +79,7 @@ def next_token_nll(logits, token_ids, valid=None):
 ```text
 ✗ check_nll_contract: нарушен пункт «certain_model»
   требуется: logits[t], уверенные в токене t+1, стоят 0 нат
-  измерено: 80; допустимо: ≤ 1e-06
+  измерено: 80; допустимо: ≤ 1e-06; до него выполнено пунктов: 1 из 11
   вход, на котором видно нарушение (уменьшен, насколько удалось):
     logits = [[[0, 80], [80, 0]]]
     token_ids = [[0, 1]]  (int64)
@@ -122,20 +122,20 @@ r"""
 
 | module | you build | exercises | time |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 7 | 3¾ hours |
-| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 6 | 3¾ hours |
+| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 8 | 6¾ hours |
+| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 6 | 6 hours |
 
 The time is for reading, running and solving. Exercises come in three levels, with hints that open one by one, predictions to make before you run, and a quiz at the end; a progress table shows which contracts your code has passed. The numbers begin with 3: these two modules stand alone.
 """
 
-# %% [markdown] lang="ru" key="modules" en="3a639edc"
+# %% [markdown] lang="ru" key="modules" en="8144728f"
 r"""
 ## Модули
 
 | модуль | что вы соберёте | упражнений | время |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 7 | 3¾ часа |
-| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах и её кэш; загрузите настоящие веса GPT-2 и измерите стоимость | 6 | 3¾ часа |
+| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 8 | 6¾ часа |
+| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах и её кэш; загрузите настоящие веса GPT-2 и измерите стоимость | 6 | 6 часов |
 
 Время — на чтение, запуск и решение. Упражнения — трёх уровней, подсказки открываются по одной; перед запуском вы предсказываете, что получится, в конце вас ждут вопросы, а таблица показывает, какие контракты ваш код уже выполнил. Нумерация начинается с 3: эти два модуля самостоятельны.
 """
