@@ -134,13 +134,11 @@ class ContractViolation(AssertionError):
     ) -> None:
         failing_input = failing_input or {}
         super().__init__(contract, failed, failing_input, mismatches, diagnosis, mistakes)
-        self.contract = contract
-        self.clause, self.meaning = failed.name, failed.meaning
+        self.contract, self.clause, self.meaning = contract, failed.name, failed.meaning
         self.measured, self.allowed = failed.measured, failed.allowed
-        self.failing_input = failing_input
-        self.mismatches = mismatches
+        self.failing_input, self.mismatches = failing_input, mismatches
         self.diagnosis, self.mistakes = diagnosis, mistakes
-        self.held: tuple[int, int] | None = None  # clauses that hold before this one, of how many
+        self.held: dict[str, int] = {}  # how many clauses hold before this one, of what count
 
     def __str__(self) -> str:
         return _violation_text(self)
@@ -154,11 +152,7 @@ class ContractViolation(AssertionError):
 def expect_raises(
     error_type: type[Exception], fn: Callable[..., object], *args: object, **kwargs: object
 ) -> str:
-    """Call fn and return the message of the error that it must raise.
-
-    Raises:
-        AssertionError: fn raised nothing, or an error of another type
-    """
+    """Call fn and return the message of the error that it must raise; else an AssertionError."""
     names = {"wanted": error_type.__name__, "call": getattr(fn, "__name__", str(fn))}
     try:
         result = fn(*args, **kwargs)
@@ -167,14 +161,13 @@ def expect_raises(
     except Exception as error:
         came = {"came": type(error).__name__, "message": error}
         raise AssertionError(localized(_REPORT_TEXTS["other_error"], **names, **came)) from error
-    shown = textwrap.shorten(repr(result), 60)
-    raise AssertionError(localized(_REPORT_TEXTS["no_error"], **names, result=shown))
+    names["result"] = textwrap.shorten(repr(result), 60)
+    raise AssertionError(localized(_REPORT_TEXTS["no_error"], **names))
 
 
 def _report_headline(report: ContractReport) -> str:
-    key = "passed" if report.attempted else "not_attempted"
-    said = localized(_REPORT_TEXTS[key], contract=report.contract, n=len(report.clauses))
-    return report.headline or said
+    key = _REPORT_TEXTS["passed" if report.attempted else "not_attempted"]
+    return report.headline or localized(key, contract=report.contract, n=len(report.clauses))
 
 
 def _report_figure(value: float | str, *, bound: bool = False) -> str:
@@ -247,8 +240,7 @@ def _violation_text(violation: ContractViolation) -> str:
     bound = _report_figure(violation.allowed, bound=True)
     figures = f"{measured}: {_report_figure(violation.measured)}; {allowed}: {bound}"
     if violation.held:
-        held, count = violation.held
-        figures += localized(_REPORT_TEXTS["held"], held=held, count=count)
+        figures += localized(_REPORT_TEXTS["held"], **violation.held)
     demanded = localized(_REPORT_TEXTS["demanded"]) + violation.meaning
     lines = [head, *_report_wrapped(demanded, 2, 2), *_report_wrapped(figures, 2, 2)]
     if violation.failing_input:

@@ -115,7 +115,7 @@ def test_a_violation_carries_its_evidence():
 
 def test_a_violation_says_how_far_the_candidate_has_come():
     caught = broken()
-    caught.held = (3, 8)
+    caught.held = {"held": 3, "count": 8}
     assert "tolerated: ≤ 1e-10; clauses that hold before it: 3 of 8" in str(caught)
 
 

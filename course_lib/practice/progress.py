@@ -32,7 +32,22 @@ from course_lib.report import ContractReport, ContractViolation
 PROGRESS_LEVELS = ("warm-up", "core", "stretch")
 
 
-class Progress:
+class _Session:
+    """What was asked and what passed since the kernel started; that may take the place of ours."""
+
+    def __init__(self) -> None:
+        self.passed: set[str] = set()
+        self.questions: dict[str, tuple[str, Mapping[str, tuple[bool, str]]]] = {}
+
+    def adopt(self, name: str, yours: Any, ours: Any) -> Any:
+        """What the lesson goes on with: yours if its check passed in this session, else ours."""
+        chosen = yours if name in self.passed else ours
+        words = "adopted" if name in self.passed else "ours"
+        print(practice_words(words, name=getattr(chosen, "__name__", name)))
+        return chosen
+
+
+class Progress(_Session):
     """What a learner has achieved in one module, kept in a file beside the notebook only.
 
     Args:    module: as "module_03", names the file; exercises: name -> (level, title)
@@ -40,29 +55,15 @@ class Progress:
     """
 
     def __init__(self, module: str, exercises: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__()
         _check_progress_arguments(module, exercises)
         self.module, self.exercises = module, dict(exercises)
         self.file = ProgressFile(module, Path.cwd())
         self.predictions = Predictions(self.file)
-        self.questions: dict[str, tuple[str, Mapping[str, tuple[bool, str]]]] = {}
-        self.passed: set[str] = set()  # the exercises whose check passed in this session
 
     def check(self, name: str, contract: Callable[..., Any], *candidate: Any) -> Any:
-        """Call the contract, record what came out, and return it: the report, or the violation.
-
-        Nothing is raised, so that the course goes on below an open exercise. A contract may also
-        be a function of plain asserts: then the report says which of them broke.
-        """
+        """Call the contract, record what came out, and return it: report or violation."""
         return _check_and_record(self, name, contract, *candidate)
-
-    def adopt(self, name: str, yours: Any, ours: Any) -> Any:
-        """What the lesson goes on with: yours if its check passed in this session, else ours."""
-        if name not in self.exercises:
-            raise ValueError(f"the exercises are {list(self.exercises)}; got {name!r}")
-        chosen = yours if name in self.passed else ours
-        words = "adopted" if name in self.passed else "ours"
-        print(practice_words(words, name=getattr(chosen, "__name__", name)))
-        return chosen
 
     def predict(
         self,
@@ -104,7 +105,10 @@ def _check_progress_arguments(module: str, exercises: Mapping[str, tuple[str, st
 def _check_and_record(
     progress: Progress, name: str, contract: Callable[..., Any], *candidate: Any
 ) -> Any:
-    """What is recorded is what came out last: a passed exercise that breaks again is broken."""
+    """What is recorded is what came out last: a passed exercise that breaks again is broken.
+
+    Nothing is raised, so that the course goes on below an open exercise.
+    """
     if name not in progress.exercises:
         raise ValueError(f"the exercises are {list(progress.exercises)}; got {name!r}")
     try:

@@ -56,7 +56,6 @@ if missing:
 print("pip install:", " ".join(missing) or "-")
 
 # %% key="imports" role="imports"
-import inspect
 import json
 import math
 import random
@@ -669,7 +668,7 @@ from course_lib.decoder_lm.errors import (
 
 # %% key="typed-errors-use"
 for error in (ShapeMismatch, ContextOverflow, CacheExhausted, CausalityViolation):
-    print(f"{error.__name__} ({error.__base__.__name__}): {error.__doc__}")
+    print(f"{error.__name__}({error.__base__.__name__})")
 
 # %% key="typed-shape" role="library"
 from course_lib.decoder_lm.shape import ModelShape
@@ -684,7 +683,7 @@ print(expect_raises(ShapeMismatch, ModelShape, 12, 768, 10, 1024, 50257))
 tiny = ModelShape(n_layers=2, d_model=4, n_heads=2, context_length=8, vocab_size=6)
 
 # %% key="typed-shape-source"
-print(inspect.getsource(ModelShape.cache_bytes))
+print(f"{2 * 12 * 1024 * 768 * 2=:,}")
 assert gpt2_small.cache_bytes(batch=1) == 2 * 12 * 1024 * 768 * 2
 
 # %% [markdown] lang="en" key="typed-shape-say"
@@ -1158,7 +1157,7 @@ r"""
 tale_length = 100 * context / sum(window[1:].count(0) for window in fresh)
 least_right = math.exp(-(loss - floor) * tale_length)
 print(f"{loss - floor=:.4f} {tale_length=:.1f} {least_right=:.2f} {sum(right) / len(right)=:.2f}")
-assert least_right < sum(right) / len(right) + 0.1  # fifty tales are a small sample
+assert least_right < sum(right) / len(right) + 0.1
 
 # %% [markdown] lang="en" key="lost-mask-ask"
 r"""
@@ -2390,14 +2389,14 @@ r"""
 r"""
 ### Exercise 5 (core). Top-p for a batch
 
-Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never be drawn, not even when that number is exactly 0. Ours, `batched_sample`, follows folded.
+Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never be drawn, not even when that number is exactly 0.
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-statement" en="7bb49216"
+# %% [markdown] lang="ru" key="ex-nucleus-statement" en="91ff53d2"
 r"""
 ### Упражнение 5 (основное). Top-p для батча
 
-Напишите `my_sample(logits, temperature, top_k, top_p, rng)` для логитов `[B, V]`: по одному номеру на строку, в каждой строке правило модуля 3, `None` отключает фильтр, температура 0 — жадный выбор. `rng.random()` даёт число из $[0, 1)$. Убранный токен не должен выпасть никогда, даже если это число равно в точности 0. Наша функция, `batched_sample`, свёрнута ниже.
+Напишите `my_sample(logits, temperature, top_k, top_p, rng)` для логитов `[B, V]`: по одному номеру на строку, в каждой строке правило модуля 3, `None` отключает фильтр, температура 0 — жадный выбор. `rng.random()` даёт число из $[0, 1)$. Убранный токен не должен выпасть никогда, даже если это число равно в точности 0.
 """
 
 # %% key="ex-nucleus" role="stub" exercise="nucleus"
@@ -2434,12 +2433,12 @@ r"""
 
 # %% [markdown] lang="en" key="ex-nucleus-hint-3" role="hint" exercise="nucleus"
 r"""
-To draw: multiply the random number by the *last* cumulative sum (it may be 0.9999999), and take the first place whose sum is strictly above it: `np.searchsorted(mass, u, side="right")`.
+To draw: multiply the random number by the *last* cumulative sum (it may be 0.9999999), and take the first place whose sum is strictly above it: `np.searchsorted(mass, u, side="right")`. Ours, `batched_sample`, does the same, row by row.
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-hint-3" en="b8a4456d" role="hint" exercise="nucleus"
+# %% [markdown] lang="ru" key="ex-nucleus-hint-3" en="bcb003e9" role="hint" exercise="nucleus"
 r"""
-Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0,9999999) и возьмите первое место, где сумма строго больше него: `np.searchsorted(mass, u, side="right")`.
+Жребий: умножьте случайное число на *последнюю* накопленную сумму (она может быть и 0,9999999) и возьмите первое место, где сумма строго больше него: `np.searchsorted(mass, u, side="right")`. Наша функция, `batched_sample`, делает то же строка за строкой.
 """
 
 # %% key="ex-nucleus-solution" role="solution" exercise="nucleus"
@@ -2956,11 +2955,11 @@ show_figure(
 
 # %% lang="ru" key="roofline-figure" en="5577f2aa"
 example = Roofline(bandwidth=34.0, peak=240.0)
-points = {"декодирование, размер батча": [], "предзаполнение, токенов": []}
+points = {"декодирование, батч": [], "предзаполнение, токенов": []}
 for batch in (1, 4, 16, 64):
     work = decode_step_flops(gpt2_small, 3072, batch, 128).total
     intensity = work / pass_bytes(gpt2_small, 3072, batch, 128).total
-    points["декодирование, размер батча"].append((str(batch), intensity, example.attainable(intensity)))
+    points["декодирование, батч"].append((str(batch), intensity, example.attainable(intensity)))
 for tokens in (128, 1024):
     intensity = prefill_flops(gpt2_small, 3072, tokens)
     intensity /= pass_bytes(gpt2_small, 3072, 1, tokens).total
@@ -3122,7 +3121,7 @@ show_figure(
 figure = draw_roofline(
     mine.bandwidth,
     mine.peak,
-    {"декодирование, размер батча": landed["decode"], "предзаполнение, токенов": landed["prefill"]},
+    {"декодирование, батч": landed["decode"], "предзаполнение, токенов": landed["prefill"]},
     title="Ваш компьютер, измерено только что",
     x_label="FLOP на байт",
     y_label="GFLOP/с",
@@ -3203,7 +3202,7 @@ figure = draw_cache_growth(
 show_figure(
     figure,
     name="cache-growth",
-    alt="Память кэша в зависимости от произведения размера батча на число токенов для трёх моделей, "
+    alt="Память кэша в зависимости от произведения батча на число токенов для трёх моделей, "
     "двойной логарифмический масштаб: три прямые, веса — пунктирные уровни. Кружками отмечено, где "
     "прямые доходят до своих уровней: примерно при 7, 10 и 26 тысячах токенов.",
 )
@@ -3241,7 +3240,8 @@ progress.predict(
 # %% lang="ru" key="predict-gpu-batch" en="cff3951e"
 progress.predict(
     "gpu-batch",
-    "7 миллиардов параметров на большой видеокарте: начиная с какого размера батча вычисления занимают не меньше времени, чем чтение?",
+    "7 миллиардов параметров на большой видеокарте: начиная с какого размера батча вычисления "
+    "занимают не меньше времени, чем чтение?",
 )
 
 # %% [markdown] lang="en" key="ex-balance-statement"
@@ -3292,7 +3292,7 @@ machines = {
     "gpt2-small, 1000 токенов": ((34e9, 240e9, 498e6, 249e6, 73_728_000), math.inf),
     "7B на большой видеокарте": ((3.35e12, 990e12, 14e9, 14e9, 0.0), 295.522388),
     "70B, большой кэш: позже, но не никогда": ((3.35e12, 990e12, 140e9, 140e9, 60e6), 338.378906),
-    "кэш читается ровно столько, сколько считается: никогда": ((1e9, 1e12, 1e9, 1e9, 1e6), math.inf),
+    "кэш читается столько же, сколько считается: никогда": ((1e9, 1e12, 1e9, 1e9, 1e6), math.inf),
 }
 progress.check(
     "balance",

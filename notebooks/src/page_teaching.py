@@ -78,12 +78,13 @@ Solve:
 
 - [](module_03_basic_transformer.ipynb#ex-mask-statement)
 - [](module_03_basic_transformer.ipynb#ex-attention-statement)
+- [](module_03_basic_transformer.ipynb#ex-harden-statement)
 - [](module_03_basic_transformer.ipynb#ex-planted-statement)
 
 Discuss: why does a mask go before the softmax? What should a token get that may read nothing at all: zeros, an average, an error? Who would notice if the root of $d_k$ were missing?
 """
 
-# %% [markdown] lang="ru" key="day-1" en="7f54dc01"
+# %% [markdown] lang="ru" key="day-1" en="2903a4f4"
 r"""
 ## День 1. Внимание и маски
 
@@ -99,6 +100,7 @@ r"""
 
 - [](module_03_basic_transformer.ipynb#ex-mask-statement)
 - [](module_03_basic_transformer.ipynb#ex-attention-statement)
+- [](module_03_basic_transformer.ipynb#ex-harden-statement)
 - [](module_03_basic_transformer.ipynb#ex-planted-statement)
 
 Обсуждаем: почему маску накладывают до softmax? Что должен получить токен, которому нельзя читать ничего: нули, среднее, ошибку? Кто заметил бы, что корень из $d_k$ пропал?

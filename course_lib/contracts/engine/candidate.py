@@ -231,10 +231,9 @@ def hold_clause(
                 (allowed or "") if last.allowed is None else last.allowed,
             )
             named = named_by(subject)
-            told = [text for text in (last.told(), named.text) if text]
-            if str(last.measured).startswith("None"):
-                told.insert(1, localized(_CANDIDATE_TEXTS["no_return"]))
-            diagnosis = "; ".join(told)
+            missing = str(last.measured).startswith("None")
+            asked = localized(_CANDIDATE_TEXTS["no_return"]) if missing else ""
+            diagnosis = "; ".join(text for text in (last.told(), asked, named.text) if text)
             raise ContractViolation(
                 subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
             ) from last.__cause__

@@ -80,7 +80,7 @@ class Contract:
                 for clause in asked:
                     rows.append(hold(subject, clause))
             except ContractViolation as violation:
-                violation.held = len(rows), len(asked)
+                violation.held = {"held": len(rows), "count": len(asked)}
                 raise
             figures = self._figures(subject, {row.name: row.measured for row in rows})
             notes = tuple(self.notes(subject))
