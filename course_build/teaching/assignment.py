@@ -27,6 +27,7 @@ ATTEMPT = """
 if isinstance(autograded, Exception):
     raise autograded
 display(autograded)
+assert not str(autograded).startswith("✗"), autograded
 assert autograded.attempted or "NBGRADER_EXECUTION" not in os.environ, autograded"""
 LINK = re.compile(  # or code, in which nothing is a link
     r"(?P<code>(`+)(?!`).+?(?<!`)\2(?!`))"
