@@ -4,13 +4,14 @@ Only names are followed, and imports of the library to the cell that carries it:
 changes an object is not found.
 """
 
+import ast
 import re
 import symtable
 from collections.abc import Iterator, Sequence
 
 from course_build.base.places import PACKAGE
 from course_build.source.bound import names_bound
-from course_build.source.code import without_commands
+from course_build.source.code import parse_code, without_commands
 from course_build.source.header import LIBRARY_KEY
 
 IMPORTS_LIBRARY = re.compile(rf"^from {PACKAGE}\b", re.MULTILINE)
@@ -37,7 +38,21 @@ def needed_cells(cells: Sequence[Code], wanted: Sequence[str], end: Sequence[str
 
 def names_read(text: str) -> set[str]:
     """The names that a cell's code, its functions included, takes from outside the cell."""
-    return set(_outer(symtable.symtable(without_commands(text), "cell", "exec"), top=True))
+    outer = _outer(symtable.symtable(without_commands(text), "cell", "exec"), top=True)
+    return {*outer, *_rebound(parse_code(text))}
+
+
+def _rebound(cell: ast.Module) -> Iterator[str]:
+    """The names that an assignment reads before it is the first to bind them: x = f(x), x += 1."""
+    bound: set[str] = set()
+    for statement in cell.body:
+        names = names_bound(ast.unparse(statement))
+        if isinstance(statement, ast.AugAssign):
+            yield from names - bound
+        elif isinstance(statement, ast.Assign):
+            read = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
+            yield from (names & read) - bound
+        bound |= names
 
 
 def _outer(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:

@@ -14,6 +14,9 @@ from course_build.teaching.needs import names_read, needed_cells
         ("z = [i for i in row]", {"row"}),
         ("import os\nos.sep", set()),
         ("%pip install x\ny", {"y"}),
+        ("f = adopt(mine, f)\nf()", {"adopt", "mine", "f"}),
+        ("n += 1", {"n"}),
+        ("from module import f\nf = adopt(f)", {"adopt"}),
     ],
 )
 def test_names_from_outside_are_read_the_cells_own_are_not(text, names):
