@@ -24,7 +24,7 @@ from unittest import mock
 
 from course_lib import text
 from course_lib.contracts import ContractReport, ContractViolation
-from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine import clause as _clause
 from course_lib.contracts.engine.diagnosis import Diagnosis
 
 HERE = __package__
@@ -95,13 +95,13 @@ def verdict(contract: str, kind: str, name: str, language: str = "en") -> Verdic
     """
     before, text.LANGUAGE = text.LANGUAGE, language
     found = DIAGNOSES.get((contract, kind, name))
-    named_by = _candidate.named_by
+    named_by = _clause.named_by
 
     def remembered(subject: Any) -> Diagnosis:
         return DIAGNOSES.setdefault((contract, kind, name), found or named_by(subject))
 
     try:
-        with mock.patch.object(_candidate, "named_by", remembered):
+        with mock.patch.object(_clause, "named_by", remembered):
             report = trials()[contract].CHECK(_find(contract, kind, name))
         return Verdict(report, None, str(report))
     except ContractViolation as violation:

@@ -73,6 +73,22 @@ class Call:
         """Copies of the arguments for one call."""
         return Given({name: copied(value) for name, value in self.args.items()}, self.named)
 
+    def tracked(self, names: Iterable[str]) -> tuple[Given, list[Tensor]]:
+        """Copies of the arguments for one call; those of these names ask for a gradient."""
+        given = self.fresh()
+        return given, [given.values[name].requires_grad_() for name in names]
+
+    def changed(self, given: Given) -> list[str]:
+        """Which tensors and lists of the copies hold something else than this call does."""
+        pairs = ((name, before, given.values.get(name)) for name, before in self.args.items())
+        writable = (Tensor, list, np.ndarray)
+        return [
+            name
+            for name, before, now in pairs
+            if isinstance(before, writable) and isinstance(now, writable)
+            if not same_values(before, now)
+        ]
+
     def but(self, **changes: Any) -> "Call":
         """The same call with other arguments; None leaves one out."""
         merged = {name: changes.get(name, self.args.get(name)) for name in self.form.axes}

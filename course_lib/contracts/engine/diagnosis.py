@@ -15,27 +15,17 @@ from course_lib.contracts.engine.watch import (
     watch,
     watch_all,
 )
-from course_lib.text import localized
+from course_lib.contracts.engine.words import say
 
-_DIAGNOSIS_TEXTS = {
-    "everywhere": {
-        "en": "on fresh inputs it behaves exactly like {told}",
-        "ru": "на новых входах функция ведёт себя в точности как {told}",
-    },
-    "core": {
-        "en": "in ordinary calls it behaves exactly like {told}",
-        "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
-    },
-    "or": {
-        "en": " — or, indistinguishable here, like {told}",
-        "ru": " — или, что здесь неотличимо, как {told}",
-    },
-    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
-    "more": {
-        "en": "; not every wrong answer is explained by this",
-        "ru": "; этим объясняются не все неверные ответы",
-    },
+_LINKS = {
+    "everywhere": "on fresh inputs it behaves exactly like {told} | "
+    "на новых входах функция ведёт себя в точности как {told}",
+    "core": "in ordinary calls it behaves exactly like {told} | "
+    "в обычных вызовах функция ведёт себя в точности как {told}",
+    "or": " — or, indistinguishable here, like {told} |  — или, что здесь неотличимо, как {told}",
+    "and": " — and also like {told} |  — и вдобавок как {told}",
 }
+MORE = "; not every wrong answer is explained by this | ; этим объясняются не все неверные ответы"
 
 
 class Diagnosis(NamedTuple):
@@ -56,10 +46,8 @@ class Diagnosis(NamedTuple):
     @property
     def text(self) -> str:
         """The mistakes and their fixes in words; empty if there are none."""
-        told = [
-            localized(_DIAGNOSIS_TEXTS[link], told=mistake.told()) for link, mistake in self.linked
-        ]
-        return "".join(told) + (localized(_DIAGNOSIS_TEXTS["more"]) if self.more else "")
+        told = [say(_LINKS[link], told=mistake.told()) for link, mistake in self.linked]
+        return "".join(told) + (say(MORE) if self.more else "")
 
 
 class _Suspicion(NamedTuple):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from course_lib.contracts.engine.call import Call, Calls
 from course_lib.contracts.engine.diagnosis import Probe
-from course_lib.contracts.engine.look import Look, outcome, probed
+from course_lib.contracts.engine.look import Look, outcome, probed, written_into
 from course_lib.contracts.engine.subject import Subject
 
 # Positions 0 to 3 of d_model = 4, base = 10000, worked out by hand: sin and cos of p and of p/100.
@@ -109,7 +109,7 @@ def probes(subject: Subject) -> list[Probe]:
         *probed(make(400, 4), look=_far(200), core=False),
         *probed(make(9000, 4), look=_far(250), core=False),
         *probed(make(6, 10, 77.0), look=_after_another, core=False),
-        *probed(make(5, 6), look=_written_into, core=False),
+        *probed(make(5, 6), look=written_into(Tensor.zero_), core=False),
     ]
 
 
@@ -147,11 +147,3 @@ def _near(table: Tensor, want: Tensor, slack: float = 1e-3) -> bool:
 def _after_another(call: Call, encoding: Callable[..., Any]) -> Tensor:
     encoding(3, call.d_model)
     return _lifted(call, encoding)
-
-
-def _written_into(call: Call, encoding: Callable[..., Any]) -> bool:
-    """Whether writing into one table changes the next."""
-    first = outcome(call, encoding)
-    kept = first.clone()
-    first.zero_()
-    return torch.equal(outcome(call, encoding), kept)
