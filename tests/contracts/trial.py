@@ -37,6 +37,11 @@ class Fresh:
         self.make = make
 
 
+def named_by(**clauses: str) -> dict[str, str]:
+    """{mistake: clause} from the mistakes that each clause must refuse, between spaces."""
+    return {name: clause for clause, names in clauses.items() for name in names.split()}
+
+
 def candidate(entry: Any) -> Any:
     return entry.make() if isinstance(entry, Fresh) else entry
 
