@@ -17,7 +17,7 @@ from course_lib.contracts import ContractViolation
 from course_lib.contracts.engine.clause import Contract
 from course_lib.mistakes import CATALOGUE
 
-from .trial import candidate, clause_of, entries, trials, verdict
+from .trial import candidate, clause_of, entries, failing, stub, trials, verdict, violation_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = list(parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).complete)
@@ -125,9 +125,47 @@ def test_the_report_fits_the_page_in_both_languages(contract, language):
         assert max(map(len, said.message.split("\n"))) <= 88
 
 
+def table(name):
+    """What the variants of each contract say under this name: (contract, variant, what is said)."""
+    return [
+        (contract, variant, said)
+        for contract, trial in trials().items()
+        for variant, said in getattr(trial, name, {}).items()
+    ]
+
+
+@pytest.mark.parametrize(("contract", "name", "words"), table("SAYS"), ids=label)
+def test_the_diagnosis_states_what_was_measured(contract, name, words):
+    kind = "mistake" if name in trials()[contract].MISTAKES else "wrong"
+    assert words in verdict(contract, kind, name).violation.diagnosis
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_what_is_like_no_catalogued_mistake_gets_facts_and_no_name(contract):
+    for name in trials()[contract].WRONG:
+        caught = verdict(contract, "wrong", name).violation
+        named = "behaves exactly like" in caught.diagnosis
+        assert named == bool(caught.mistakes), name
+        assert caught.mistakes or caught.diagnosis or caught.mismatches, name
+    for name in getattr(trials()[contract], "UNNAMED", ()):
+        assert verdict(contract, "wrong", name).violation.mistakes == (), name
+
+
+FUNCTIONS = [contract for contract, trial in trials().items() if not hasattr(trial, "STUB")]
+
+
+@pytest.mark.parametrize("contract", FUNCTIONS)
+def test_an_error_of_the_candidate_is_chained_and_its_line_is_shown(contract):
+    right = candidate(next(iter(trials()[contract].RIGHT.values())))
+    caught = violation_of(trials()[contract].CHECK, failing(right))
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert caught.measured == "ZeroDivisionError"
+    assert "after three calls (at `raise ZeroDivisionError(" in caught.diagnosis
+
+
 @pytest.mark.parametrize("contract", trials())
 def test_a_stub_is_not_attempted(contract):
-    report = trials()[contract].CHECK(trials()[contract].STUB)
+    report = trials()[contract].CHECK(getattr(trials()[contract], "STUB", stub))
     assert not report.attempted
     assert str(report).startswith("○ check_")
 

@@ -18,10 +18,6 @@ CLAUSES = [
 ]
 
 
-def STUB(q, k, v, allowed=None, *, empty_row="error"):
-    raise NotImplementedError
-
-
 RIGHT = {
     "the course's own": scaled_dot_product_attention,
     "a module": right_attentions.AsModule(),
@@ -149,3 +145,55 @@ EQUIVALENT = {
     "by_online_softmax:21 -1: 0.0": _EMPTY,
     "by_online_softmax:21 masked_fill_: top.masked_fill": _FRESH,
 }
+SAYS = {
+    "not scaled": "not_scaled: the scores are not divided by √d_k",
+    "root of d_v": "the scores are divided by √d_v",
+    "root cut to an integer": "every score is 1.414 times the right one (d_k = 2",
+    "softmax over the queries": "the weights of each key (column) sum to 1",
+    "softmax over axis 0": "the first axis, dim=0",
+    "mask inverted": "True in the mask means hidden",
+    "mask transposed when square": "queries and keys are swapped in the mask",
+    "mask added as 0 and 1": "the bool mask is added to the scores",
+    "mask after the softmax": "the mask comes after the softmax",
+    "mask never applied": "the weights come from the scores before it",
+    "masked scores -1e4": "a masked score is -10000 and must be -inf",
+    "first item's mask for all": "the first item's mask is used for the whole batch",
+    "no mask for one query": "the mask is skipped when there is a single query",
+    "values mixed by transposed weights": "are mixed with the transposed weights",
+    "exp without the maximum": "exp(x) of float64 ends at x = 709",
+    "scores in the input's half": "float16 ends at 65504",
+    "always float32": "fits float32 exactly",
+    "dropout always on": "it draws random numbers",
+    "q scaled in place": "changed its argument q",
+    "k detached": "no gradient reaches k",
+    "no_grad inside": ".output is cut off from q, k and v",
+    "dropout while training": "inputs that require a gradient give another output",
+    "result kept by address": "the arguments hold new numbers",
+    "one buffer for all results": "a later call changed the tensors",
+    "keys of an earlier call": "a call of the same shape with other numbers was made",
+    "NaN gradients of empty rows": "the output is right, but the gradient of",
+    "error policy ignored": "a row with nothing to read came back as",
+    "weights after dropout": "the keys, their values and their mask were moved",
+    "weights averaged over heads": "these weights did not make it",
+}
+UNNAMED = [
+    "output normalised",
+    "a bias towards late keys",
+    "scaled after the softmax",
+    "a trace of weight",
+    "last row of the mask",
+    "causal keys always open",
+    "masks tiled",
+    "scores capped softly",
+    "one more in the denominator",
+    "heads and tokens confused",
+    "blocks not rescaled",
+    "own backward without the scale",
+    "a clamp in the gradient",
+    "values in reverse in a batch",
+    "weights turned round",
+    "a window of 512",
+    "the largest takes all",
+    "no scale while training",
+    "a third batch axis lost",
+]

@@ -417,3 +417,19 @@ EQUIVALENT = {
     "sorted(range(len(prompts)), key=lambda n: len(prompts[n]))": ANY_ORDER,
     "in_order_of_length:3 ones: np.zeros": FILLED,
 }
+SAYS = {
+    "shared_positions": "just the shorter prompts",
+    "cut_to_the_shortest": "just the longer prompts",
+    "order_not_restored": "is what another prompt of the batch gives",
+    "last_column_read": "is what the prompt and then padding give",
+    "padding_is_a_prefix": "is what padding and then the prompt give",
+    "one_column_early": "gives without its last token",
+    "neighbours_are_the_past": "gives after all prompts before it",
+    "prompts_padded_in_place": "the prompts became",
+    "batches_share_memory": "a later call changed an earlier result",
+}
+UNNAMED = [
+    "noise",
+    "remembered by number",
+    "drifting alone",
+]

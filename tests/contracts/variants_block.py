@@ -20,10 +20,6 @@ CLAUSES = [
 ]
 
 
-def STUB(x, norm1, attend, norm2, feed):
-    raise NotImplementedError
-
-
 def block_plain(x, norm1, attend, norm2, feed):
     x = x + attend(norm1(x))
     x = x + feed(norm2(x))
@@ -350,3 +346,22 @@ MUTATED = [block_plain, block_by_branches, block_on_a_copy]
 EQUIVALENT = {
     "block_by_branches:4 arguments swapped: torch.add(read, x)": "a sum is symmetric",
 }
+SAYS = {
+    "parallel": "norm2 was not given x + attend(norm1(x))",
+    "norm1_forgotten": "norm1 was never called",
+    "norm1_after_attend": "norm1 was not given x",
+    "norm2_after_feed": "norm2 was not given x + attend(norm1(x))",
+    "attend_called_twice": "attend was called 2 times",
+    "first_residual_missing": "norm2 was not given x + attend(norm1(x))",
+    "second_residual_missing": "what is returned is summed wrongly",
+    "stream_changed_in_place": "the sum was written into it",
+    "stream_detached": "the gradient of x is not: one of its ways is cut",
+    "no graph": "no gradient reaches x",
+    "one buffer": "another result after other calls",
+}
+UNNAMED = [
+    "clipped",
+    "token by token",
+    "a mixture for feed",
+    "in float32",
+]

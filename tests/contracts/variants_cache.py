@@ -411,3 +411,15 @@ EQUIVALENT = {
     "cached_in_a_buffer:10 whole slice: :": "[:, None] as it was",
     "cached_in_a_buffer:2 statement dropped: refuse_more(ids, CONTEXT)": "the buffer ends there",
 }
+SAYS = {
+    "cache_not_reset": "the second equals the end of full_logits(both joined)",
+    "stale_slots_read": "the first call of all was right, the same call later was not",
+    "mask_top_left": "the first chunk is right, what comes after it is not",
+    "full_pass_without_mask": "changing tokens from 1 on changed row 0 of full_logits",
+    "no_limit": "answered 13 tokens where 12 fit",
+    "chunks_used_up": "the call changed chunks",
+    "results_share_memory": "a later call changed an earlier result of cached_logits",
+}
+UNNAMED = [
+    "noise",
+]

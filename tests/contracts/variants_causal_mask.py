@@ -17,10 +17,6 @@ CLAUSES = [
 ]
 
 
-def STUB(t_q, t_k, *, query_offset=0):
-    raise NotImplementedError
-
-
 def mask_by_comparison(t_q, t_k, *, query_offset=0):
     if query_offset < 0:
         raise ValueError("negative offset")
@@ -127,4 +123,9 @@ MUTATED = [mask_by_comparison, mask_by_tril, mask_by_slicing, mask_by_rows]
 EQUIVALENT = {
     "mask_by_comparison:4 no sign: -1": "unsqueeze(1) is unsqueeze(-1) of one axis",
     "mask_by_slicing:4 arguments swapped: max(t_q + query_offset, t_k)": "max is symmetric",
+}
+SAYS = {
+    "floats": "the mask is torch.float32",
+    "shared_table": "wrote into an earlier result, and it came back",
+    "offset_ignored": "the cached past is hidden",
 }

@@ -38,10 +38,6 @@ def CHECK(model):
     return check_causality_contract(model, vocab_size=V, length=LENGTH)
 
 
-def STUB(token_ids):
-    raise NotImplementedError
-
-
 def bag_of_the_past(token_ids):
     seen = TABLE[token_ids].cumsum(1)
     return seen / torch.arange(1, token_ids.shape[1] + 1).unsqueeze(-1)
@@ -374,3 +370,21 @@ EQUIVALENT = {
     **dict.fromkeys(STILL_CAUSAL, "another causal model"),
     **dict.fromkeys(THE_SAME, "the same function"),
 }
+SAYS = {
+    "dropout": "in training mode, where dropout is active: call model.eval() first",
+    "noise": "equal calls differ by chance",
+    "counting calls": "something is kept from the first",
+    "one buffer": "later calls wrote into logits",
+    "a tuple": "the result is a tuple, not a torch.Tensor",
+    "inverted mask, last row empty": "not finite",
+    "divided by the batch size": "alone gives other logits than in its batch",
+    "mask_missing": "position 0 change with token 1, which comes 1 later",
+    "last_token_added": "position 0 change with token 1, which comes 1 later",
+    "items_mixed": "is the same in both calls, and its logits change",
+}
+UNNAMED = [
+    "one token leaks",
+    "equal tokens ahead",
+    "only texts of even length",
+    "kept by shape",
+]

@@ -19,10 +19,6 @@ CLAUSES = [
 ]
 
 
-def STUB(model, prompt, max_new_tokens, eos_id=None):
-    raise NotImplementedError
-
-
 def check(model, prompt):
     if len(prompt) > model.max_length:
         raise ValueError("prompt longer than the context")
@@ -452,3 +448,19 @@ EQUIVALENT = {
     "growing_tensor:4 no dtype=: torch.as_tensor(prompt, dtype=torch.long)": "integers are long",
     "growing_tensor:9 call dropped: int(new[-1])": TENSORS,
 }
+SAYS = {
+    "no_eval": "found it in training mode",
+    "left_in_eval": "before the call training was True, after it False",
+    "prompt_grows": "the prompt became",
+    "overfed": "the model was given 2 tokens, it holds 1",
+    "ids alone": "no pair (new_ids, reason)",
+    "capital letters": "the reason is 'LENGTH_LIMIT'",
+    "floats": "no flat sequence of integers",
+    "another error": "IndexError",
+}
+UNNAMED = [
+    "reversed",
+    "second best",
+    "window of four",
+    "limit of five",
+]

@@ -20,10 +20,6 @@ CLAUSES = [
 ]
 
 
-def STUB(x, gain, bias, eps=1e-5):
-    raise NotImplementedError
-
-
 def norm_plain(x, gain, bias, eps=1e-5):
     mean = x.mean(-1, keepdim=True)
     variance = ((x - mean) ** 2).mean(-1, keepdim=True)
@@ -442,3 +438,23 @@ EQUIVALENT = {
         "a tensor gives its rows to a loop"
     ),
 }
+SAYS = {
+    "statistics_over_time": "row 0 was made 9, 10, … and row 1 answered",
+    "variance_over_n_minus_1": "and mean square 0.2; they must be 0 and",
+    "numerator_not_centred": "(x there: mean 3, biased variance",
+    "norm_writes_into_x": "after the call `x` holds other numbers",
+    "gradient_of_flat_rows": "√0 has none",
+    "statistics_detached": "its gradient is not: the statistics depend on x",
+    "norm_remembers": "another result after other calls",
+    "narrowed": "the result is torch.float32, narrower than x",
+    "no graph": "no gradient reaches x",
+    "gain without a gradient": "no gradient reaches gain",
+    "gain along the tokens": "given alone, as a vector [d]",
+}
+UNNAMED = [
+    "median for mean",
+    "clipped input",
+    "in float32",
+    "dropout",
+    "flat rows not a number",
+]

@@ -19,10 +19,6 @@ CLAUSES = [
 ]
 
 
-def STUB(logits, token_ids):
-    raise NotImplementedError
-
-
 def sum_by_gather(logits, token_ids):
     log_probs = logits[:-1].double().log_softmax(-1)
     return log_probs.gather(1, token_ids[1:, None]).sum().item()
@@ -201,4 +197,10 @@ EQUIVALENT = {
     "rounding given",
     "sum_in_numpy:3 no sign: -1": "of two axes the last is axis 1",
     "sum_in_numpy:4 method dropped: token_ids.numpy()": "numpy takes the tensor as indices",
+}
+SAYS = {
+    "probability_floor": "predicted tokens: 1; the right answer is -",
+    "probability_rounds_to_zero": "the result is -inf, although the right one is",
+    "mean_not_sum": "predicted tokens: 2; the right answer is -",
+    "marks the end": "the function writes into the caller's token_ids",
 }

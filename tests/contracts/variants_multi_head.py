@@ -29,10 +29,6 @@ CLAUSES = [
 ]
 
 
-def STUB(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
-    raise NotImplementedError
-
-
 def allowed_pairs(x, causal, token_valid):
     items, tokens = x.shape[:2]
     valid = torch.ones(items, tokens, dtype=torch.bool) if token_valid is None else token_valid
@@ -500,4 +496,15 @@ EQUIVALENT = {
         "the slice is whole already",
     ),
     "heads_plainly:13 masked_fill_: scores.masked_fill": "the scores are a tensor of its own",
+}
+SAYS = {
+    "scaled_by_d_model": "divided by √d_model instead of √d_head",
+    "heads_cut_by_view": "cut with view(B, H, T, d_head), without a transpose",
+    "padding_ignored": "padding is read: token_valid is ignored",
+    "nan_for_empty_rows": "are not finite",
+    "no_gradient": "the output is cut off from its inputs",
+    "keys_detached": "no gradient reaches w_k",
+    "token_valid_overwritten": "the caller's token_valid is overwritten",
+    "w_o.data": "no gradient reaches w_o",
+    "one buffer": "a later call changed the tensor",
 }

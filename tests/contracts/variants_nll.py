@@ -40,10 +40,6 @@ CLAUSES = [
 ]
 
 
-def STUB(logits, token_ids, valid=None):
-    raise NotImplementedError
-
-
 def of_result(change):
     return lambda *call: change(nll_by_gather(*call))
 
@@ -144,4 +140,13 @@ EQUIVALENT = {
     "nll_by_logsumexp:4 whole slice: :": FIRST_AXIS,
     "nll_by_logsumexp:4 method dropped: everything(token_ids, valid)[:, 1:].double()": "True "
     "multiplies as 1 and is summed as 1",
+}
+SAYS = {
+    "mean_of_rows": "predicted tokens: 3; the right answer is",
+    "padding_counted": "with other numbers in the padding it gives",
+    "zero_is_padding": "renamed into each other it gives",
+    "exp_overflows": "the result is inf, although the right one is",
+    "labels_written_into_ids": "the function writes into the caller's token_ids",
+    "averaged with the last call": "predicted tokens: ",
+    "one number a row": "the result is Tensor [1], not a number",
 }

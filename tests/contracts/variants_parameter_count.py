@@ -21,10 +21,6 @@ CLAUSES = [
 ]
 
 
-def STUB(module):
-    raise NotImplementedError
-
-
 def count_by_loop(module):
     total = 0
     for parameter in module.parameters():
@@ -283,3 +279,10 @@ EQUIVALENT = {
         "what was seen is not counted again"
     ),
 }
+UNNAMED = [
+    "linear layers only",
+    "known layers only",
+    "children only",
+    "no embeddings, by name",
+    "all so far",
+]

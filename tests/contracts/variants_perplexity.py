@@ -37,10 +37,6 @@ CLAUSES = [
 ]
 
 
-def STUB(logits, token_ids, valid=None):
-    raise NotImplementedError
-
-
 def exp_of(loss):
     return lambda *call: math.exp(float(loss(*call)))
 
@@ -172,4 +168,11 @@ EQUIVALENT = {
     "perplexity_by_bits:4 whole slice: :": FIRST_AXIS,
     "perplexity_by_bits:4 whole slice: : (2)": FIRST_AXIS,
     "perplexity_by_bits:4 no sign: -1": "of two axes the last is axis 1",
+}
+SAYS = {
+    "two_to_the_nats": "the right answer is 2",
+    "exp_in_float32": "the result is inf, although the right one is",
+    "not_exponentiated": "the right answer is 1",
+    "a percentage": "the result is str, not a number",
+    "shifts the logits in place": "the function writes into the caller's logits",
 }

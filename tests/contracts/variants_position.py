@@ -18,10 +18,6 @@ CLAUSES = [
 ]
 
 
-def STUB(length, d_model, *, base=10_000.0):
-    raise NotImplementedError
-
-
 def positions_by_stack(length, d_model, *, base=10_000.0):
     positions = torch.arange(length, dtype=torch.float64).unsqueeze(1)
     rates = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -320,3 +316,19 @@ EQUIVALENT = {
     }.items()
     for function, label in labels
 }
+SAYS = {
+    "stays at 300": "rows 300 and 301 are 0 apart",
+    "fading": "in columns 0 and 1 the squares sum to 0.98",
+    "bfloat16": "too coarse for angles",
+    "linspace": "the same position in a table of 5 rows is another row",
+    "first table kept": "behaves exactly like encoding_shared",
+    "base_ignored": "the angle must be 0.1",
+    "no_power_at_all": "numbers are NaN or infinite",
+    "encoding_shared": "wrote into an earlier result, and it came back",
+}
+UNNAMED = [
+    "sine negated",
+    "wraps at 512",
+    "rates rounded",
+    "noise",
+]

@@ -21,10 +21,6 @@ CLAUSES = [
 ]
 
 
-def STUB(logits, temperature, top_k, top_p, rng):
-    raise NotImplementedError
-
-
 def vectorised(logits, temperature, top_k, top_p, rng):
     """Ranks, masks and running sums of the whole batch at once."""
     if temperature == 0:
@@ -357,4 +353,26 @@ EQUIVALENT = {
     "by_bisection:4 method dropped: np.asarray(logits).tolist()": "rows of an array are sequences",
     "by_bisection:12 arguments swapped: min(place, len(kept) - 1)": "a minimum is symmetric",
     "by_bisection:13 call dropped: tuple(ids)": "a list is accepted",
+}
+UNNAMED = [
+    "floats",
+    "one id",
+    "truth values",
+    "ids from one",
+    "rows shuffled",
+    "rows sorted",
+    "a seed for each block",
+    "half precision",
+    "as bytes",
+]
+SAYS = {
+    "one_more_kept": "where only [0, 1] may come",
+    "temperature_ignored": "chance strays so far less than once in 10^",
+    "past_the_end": "is no token",
+    "rows_share_out_the_unit": "independent ones would about",
+    "generator_copied": "it has not moved on",
+    "reseeded_in_every_call": "gave the same ids",
+    "numpy seeded": "moved a global generator",
+    "a column": "one id for each row is shape",
+    "floats": "they must be integers",
 }

@@ -23,10 +23,6 @@ CLAUSES = [
 ]
 
 
-def STUB(logits, temperature=1.0, top_k=None, top_p=None):
-    raise NotImplementedError
-
-
 def checked(logits, temperature, top_k, top_p):
     if len(logits) == 0 or not all(math.isfinite(logit) for logit in logits):
         raise ValueError("logits")
@@ -485,4 +481,23 @@ EQUIVALENT = {
     "by_torch:11 ones: torch.zeros": "every place is written: order holds all the ids",
     "by_torch:11 method dropped: torch.zeros(len(logits), dtype=dtype)"
     ".scatter(0, order, values.softmax(0)).tolist()": "a tensor of numbers is accepted",
+}
+UNNAMED = [
+    "log-probabilities",
+    "noise",
+    "temperature kept",
+    "survivors only",
+    "nested",
+    "NaN where tokens tie",
+    "TypeError for the temperature",
+    "first hundred only",
+    "tiny instead of zero",
+    "one token more",
+    "ties in any order",
+]
+SAYS = {
+    "exp without the maximum": "it raised OverflowError",
+    "one list for all": "changed the list that an earlier call had returned",
+    "not renormalised": "the probabilities sum to 0.",
+    "ties kept": "tokens with a probability: 3; right: 2",
 }

@@ -17,10 +17,6 @@ CLAUSES = [
 ]
 
 
-def STUB(score, ids, max_length, stride):
-    raise NotImplementedError
-
-
 def by_starts(score, ids, max_length, stride):
     """Windows begin at the multiples of stride; the last may be shorter."""
     total, done = 0.0, 1
@@ -240,4 +236,12 @@ EQUIVALENT = {
     "moved_back:3 arguments swapped: min(max_length, len(ids))": "min is symmetric",
     "moved_back:3 method dropped: ids.tolist()": "a tensor is cut like a list",
     "moved_back:6 arguments swapped: min(stride, len(ids) - end)": "min is symmetric",
+}
+SAYS = {
+    "window_means_unweighted": "ids[1]: 0.75, ids[2]: 0.75, ids[3]: 1.5",
+    "boundary_token_lost": "ids[2]: 0",
+    "disjoint_windows": "tokens before ids[3] in its window: 1, although 2 fit",
+    "window_too_long": "tokens in one call of score: 3; the model reads 2",
+    "remembered by text": "another score gives 1 nat to each token",
+    "marks the last token": "the function writes into ids",
 }

@@ -18,10 +18,6 @@ CLAUSES = [
 ]
 
 
-def STUB(vocab_size, d_model):
-    raise NotImplementedError
-
-
 class Pair(nn.Module):
     def __init__(self, vocab_size, d_model, bias=False):
         super().__init__()
@@ -340,3 +336,17 @@ EQUIVALENT = {
         "its weight is replaced by the head's in the next line"
     ),
 }
+SAYS = {
+    "tied_by_copy": "equal now, but in two places of memory",
+    "only_data_shared": "over one memory, so one matrix is stepped twice",
+    "tie_replaced": "two Parameters with different numbers",
+    "untied_by_loading": "after load_state_dict there are two Parameters",
+    "untied by eval": "after train() or eval() there are two Parameters",
+    "half the gradient": "not the sum of both uses",
+    "no weight": "head.weight is a NoneType, not an nn.Parameter",
+}
+UNNAMED = [
+    "half the gradient",
+    "untied by a step",
+    "half is loaded",
+]

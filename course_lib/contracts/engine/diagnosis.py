@@ -102,8 +102,12 @@ def diagnose(
 def by_catalogue(
     catalogue: Sequence[Mistake], probes: Callable[[Any], Sequence[Probe]], reference: Any
 ) -> Callable[[Any], Diagnosis]:
-    """Explain a contract's subjects by these mistakes, each watched in the probes made for it."""
-    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference)
+    """Explain a contract's subjects by these mistakes, each watched in the probes made for it.
+
+    The probes of all subjects must be alike: what a mistake does in them is looked at once.
+    """
+    known: dict[str, Any] = {}
+    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference, known)
 
 
 def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.call import Call, is_float
+from course_lib.contracts.engine.call import Call, changed, is_float
 from course_lib.contracts.engine.diagnosis import Probe
 
 Look = Callable[[Call, Any], Any]  # of a call and a candidate
@@ -32,8 +32,8 @@ def arguments_kept(call: Call, candidate: Any) -> list[bool]:
     """Which arguments are still the same afterwards."""
     given = call.fresh()
     given.to(candidate)
-    changed = call.changed(given)
-    return [name not in changed for name in call.args]
+    lost = changed(call, given)
+    return [name not in lost for name in call.args]
 
 
 def written_into(write: Callable[[Tensor], object]) -> Look:

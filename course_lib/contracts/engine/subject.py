@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.call import Call, Given
+from course_lib.contracts.engine.call import Call, Given, changed
 from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.words import say
@@ -119,7 +119,7 @@ class Subject:
 
     def check_unchanged(self, call: Call, given: Given) -> None:
         """Breach if the candidate wrote into what it was given."""
-        for name in call.changed(given):
+        for name in changed(call, given):
             came, wanted, facts = (say(text, name=name) for text in self.terms.changed)
             raise Breach("changed", came, wanted, facts=facts, clause=self.terms.kept_by)
 
