@@ -18,12 +18,13 @@ from course_lib.contracts.block.layers import (
 from course_lib.contracts.block.mistakes import BLOCK_MISTAKES, mistaken_block
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract, tracked
-from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, right, slopes, steady, unless
 from course_lib.contracts.engine.look import arguments_kept, outcome, probed
 from course_lib.contracts.engine.look import gradients as seen_gradients
 from course_lib.contracts.engine.read import finite, tensor_like
 from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport
 
@@ -87,7 +88,7 @@ def _sized(seed: int, kinds: str, **changes: Any) -> list[BlockCall]:
     return [drawn(seed + n, *s, kinds=kinds, **changes) for n, s in enumerate(sizes)]
 
 
-def _any_size() -> list[BlockCall]:
+def _any_size() -> list[Call]:
     tiny = drawn(84, 2, 3, 4)
     odd = [tiny.but(x=-1e-5 * tiny.x.abs()), tiny.but(x=tiny.x.transpose(0, 1))]
     return [*(drawn(80 + n, 2, 3, 4, size=10.0**n) for n in (-8, -3, 3, 8)), *odd]

@@ -133,7 +133,7 @@ class BlockCall(Call):
         return Given({"x": copied(self.x), **named}, frozenset())
 
 
-def _shorter(call: BlockCall) -> Iterator[Call]:
+def _shorter(call: Any) -> Iterator[Call]:
     """Plainer sublayers, then a stream of ones, in which sums are read off at a glance."""
     for place, kind in enumerate(call.kinds):
         if kind in _PLAINER:

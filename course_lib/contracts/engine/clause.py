@@ -19,7 +19,7 @@ from course_lib.report import ClauseResult, ContractReport, ContractViolation
 from course_lib.text import localized
 
 _ALL = "all | все"
-Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict]
+Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,18 @@ class Contract:
     def prepare(self, candidate: Any, **options: Any) -> tuple[Subject, list[Clause]]:
         """The subject and its clauses; NotImplementedError if the candidate is a stub."""
         seen = self.observe(candidate, options) if self.observe else None
-        title, meanings = f"check_{self.name}_contract", {}
+        meanings: dict[str, dict[str, str]] = {}
         subject = Subject(
-            title, candidate, meanings, self.explain, terms=self.terms, options=options, seen=seen
+            f"check_{self.name}_contract",
+            *(candidate, meanings, self.explain, self.terms),
+            options=options,
+            seen=seen,
         )
         clauses = list(self.clauses(subject))
         meanings |= {clause.name: both(clause.meaning) for clause in clauses}
-        if self.observe is None and is_stub(lambda: clauses[0].calls[0].fresh().to(candidate)):
+        if self.observe is None and is_stub(
+            lambda: next(iter(clauses[0].calls)).fresh().to(candidate)
+        ):
             raise NotImplementedError
         return subject, clauses
 

@@ -27,6 +27,8 @@ _LINKS = {
 }
 MORE = "; not every wrong answer is explained by this | ; этим объясняются не все неверные ответы"
 
+Answers = Sequence[Any]  # what is seen in each probe
+
 
 class Diagnosis(NamedTuple):
     """The catalogued mistakes that a candidate equals, each with what links it to those before.
@@ -115,7 +117,11 @@ def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:
 
 
 def _answers_of(
-    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
+    mistake: Mistake,
+    probes: Sequence[Probe],
+    right: Answers,
+    given: Answers,
+    known: dict[str, Any],
 ) -> list[Any]:
     """What a mistake does in every probe; nothing more once the candidate cannot be making it.
 
@@ -131,7 +137,9 @@ def _answers_of(
     glanced, watched = known.setdefault(mistake.name, [(mistake.make(), {}) for _ in range(2)])
     seen = list(right)
 
-    def differs(look: Callable, who: tuple[Any, dict], numbers: Iterable[int]) -> bool:
+    def differs(
+        look: Callable[[Any, Probe], Any], who: tuple[Any, dict[int, Any]], numbers: Iterable[int]
+    ) -> bool:
         suspect, done = who
         for n in numbers:
             done[n] = seen[n] = done[n] if n in done else look(suspect, probes[n])
@@ -149,7 +157,7 @@ def _answers_of(
 
 
 def _suspicions(
-    answers: Sequence, right: Sequence, given: Sequence, within: set[int]
+    answers: Answers, right: Answers, given: Answers, within: set[int]
 ) -> list[_Suspicion]:
     """The mistakes that the candidate equals on every one of these probes on which they show."""
     return [
@@ -159,21 +167,21 @@ def _suspicions(
     ]
 
 
-def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -> set[int]:
+def _shows(seen: Answers, right: Answers, given: Answers, within: set[int]) -> set[int]:
     """The probes on which a mistake shows; none unless the candidate gives the same on all."""
     shows = {n for n in within if not alike(seen[n], right[n])}
     return shows if all(alike(seen[n], given[n]) for n in shows) else set()
 
 
-def _unlike_somewhere(one: Sequence, other: Sequence, within: set[int]) -> bool:
+def _unlike_somewhere(one: Answers, other: Answers, within: set[int]) -> bool:
     return any(not alike(one[n], other[n]) for n in within)
 
 
 def _suspected_pairs(
     catalogue: Sequence[Mistake],
     probes: Sequence[Probe],
-    right: Sequence,
-    given: Sequence,
+    right: Answers,
+    given: Answers,
     wrong: set[int],
 ) -> Iterator[_Suspicion]:
     """Two mistakes at once, if together they give all the wrong answers of ordinary calls."""
@@ -223,9 +231,9 @@ def _diagnosis_in_words(
 def _unsteady_answers(
     mistake: Mistake,
     probes: Sequence[Probe],
-    right: Sequence,
-    given: Sequence,
-    known: dict,
+    right: Answers,
+    given: Answers,
+    known: dict[str, Any],
     *,
     candidate: Any,
 ) -> list[Any]:

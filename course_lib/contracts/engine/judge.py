@@ -70,12 +70,12 @@ def same(change: Callable[[Call], Call], fact: str) -> Judge:
 def steady(subject: Subject, call: Call, allowed: float) -> float:
     """A, B, A: the same call gives the same, whatever came between; nothing is overwritten."""
     terms, held = subject.terms, subject.result(call)
-    first = {name: part.clone() for name, part in parts(terms.read(held, call), "").items()}
-    first = first.get("", first)
+    copies = {name: part.clone() for name, part in parts(terms.read(held, call), "").items()}
+    first = copies.get("", copies)
     for other in terms.between(call):
         subject.value(other)
     worst = 0.0
-    for look in (lambda: terms.read(held, call), lambda: subject.value(call)):
+    for look in (partial(terms.read, held, call), partial(subject.value, call)):
         again = look()
         told = partial(say, terms.again, first=shown(first), again=shown(again))
         error = subject.compare(call, again, first, allowed, kind="again", facts=told)
@@ -128,7 +128,7 @@ def every(*judges: Judge) -> Judge:
     return lambda subject, call, allowed: max(judge(subject, call, allowed) for judge in judges)
 
 
-def unless(excused: Callable[[Subject, Call], bool], judge: Judge) -> Judge:
+def unless(excused: Callable[[Subject, Any], bool], judge: Judge) -> Judge:
     """A judge: a candidate that has an excuse for this call is not judged by it."""
     return lambda subject, call, allowed: (
         0.0 if excused(subject, call) else judge(subject, call, allowed)
@@ -136,7 +136,7 @@ def unless(excused: Callable[[Subject, Call], bool], judge: Judge) -> Judge:
 
 
 def slopes(
-    gradients: Callable[[Call], dict[str, Tensor]],
+    gradients: Callable[[Any], dict[str, Tensor]],
     direction: Callable[[Tensor], Tensor],
     *,
     wrong: str = _SLOPE,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.call import Call, changed, is_float
-from course_lib.contracts.engine.diagnosis import Probe
+from course_lib.contracts.engine.watch import Probe
 
-Look = Callable[[Call, Any], Any]  # of a call and a candidate
+Look = Callable[[Any, Any], Any]  # of a call and a candidate
 
 
 def probed(*calls: Call, look: Look | None = None, core: bool = True) -> list[Probe]:

@@ -57,7 +57,7 @@ def mistakes(
         Mistake(
             name,
             source or "a mutation of right code",
-            partial(build, **wrong) if isinstance(wrong, dict) else wrong,
+            partial(build, **wrong) if build and isinstance(wrong, dict) else wrong,
             both(what),
             both(fix),
         )

@@ -117,8 +117,8 @@ def tensor_like(name: str) -> Read:
             came, wanted = list(result.shape), list(like.shape)
             raise malformed("shape", _SHAPE, str(wanted), came=came, like=name, wanted=wanted)
         if _WIDTHS.get(result.dtype, 0) < _WIDTHS[like.dtype]:
-            wanted = say(_WIDER, given=like.dtype)
-            raise malformed("dtype", _DTYPE, wanted, came=result.dtype, like=name)
+            least = say(_WIDER, given=like.dtype)
+            raise malformed("dtype", _DTYPE, least, came=result.dtype, like=name)
         return result
 
     return read

@@ -53,11 +53,11 @@ class Terms:
     """
 
     asked: str
-    references: tuple[Callable[[Call], Any], ...] = ()
+    references: tuple[Callable[[Any], Any], ...] = ()
     read: Callable[[Any, Call], Any] = lambda result, call: result
-    misses: Callable[[Tensor, Tensor, Call], Tensor] = relative
-    between: Callable[[Call], Any] = lambda call: ()
-    facts: Callable[[Call, Any, Any, float], str] = lambda call, got, want, allowed: ""
+    misses: Callable[[Tensor, Tensor, Any], Tensor] = relative
+    between: Callable[[Any], Any] = lambda call: ()
+    facts: Callable[[Any, Any, Any, float], str] = lambda call, got, want, allowed: ""
     agree: float = 1e-10
     kept_by: str = "arguments_unchanged"
     changed: tuple[str, str, str] = ("{name}", _UNCHANGED, _CHANGED)
@@ -65,7 +65,7 @@ class Terms:
     label: str = ""
     differentiable: bool = False
     fine: Callable[[str, Tensor], Tensor] = lambda name, part: part.isfinite()
-    told: Callable[[Tensor, Tensor, Call], Tensor] | None = None
+    told: Callable[[Tensor, Tensor, Any], Tensor] | None = None
 
 
 def wanted(terms: Terms, call: Call) -> Any:

@@ -9,11 +9,12 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, Calls
 from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.clause import Clause, Contract
-from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, independent, refuses
 from course_lib.contracts.engine.look import outcome, probed, written_into
 from course_lib.contracts.engine.read import tensor_of
 from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES, mistaken_mask
 from course_lib.report import ContractReport, Mismatch
