@@ -428,8 +428,4 @@ SAYS = {
     "prompts_padded_in_place": "the prompts became",
     "batches_share_memory": "a later call changed an earlier result",
 }
-UNNAMED = [
-    "noise",
-    "remembered by number",
-    "drifting alone",
-]
+UNNAMED = ["noise", "remembered by number", "drifting alone"]

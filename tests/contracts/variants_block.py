@@ -359,9 +359,4 @@ SAYS = {
     "no graph": "no gradient reaches x",
     "one buffer": "another result after other calls",
 }
-UNNAMED = [
-    "clipped",
-    "token by token",
-    "a mixture for feed",
-    "in float32",
-]
+UNNAMED = ["clipped", "token by token", "a mixture for feed", "in float32"]

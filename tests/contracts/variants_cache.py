@@ -420,6 +420,4 @@ SAYS = {
     "chunks_used_up": "the call changed chunks",
     "results_share_memory": "a later call changed an earlier result of cached_logits",
 }
-UNNAMED = [
-    "noise",
-]
+UNNAMED = ["noise"]

@@ -382,9 +382,4 @@ SAYS = {
     "last_token_added": "position 0 change with token 1, which comes 1 later",
     "items_mixed": "is the same in both calls, and its logits change",
 }
-UNNAMED = [
-    "one token leaks",
-    "equal tokens ahead",
-    "only texts of even length",
-    "kept by shape",
-]
+UNNAMED = ["one token leaks", "equal tokens ahead", "only texts of even length", "kept by shape"]

@@ -458,9 +458,4 @@ SAYS = {
     "floats": "no flat sequence of integers",
     "another error": "IndexError",
 }
-UNNAMED = [
-    "reversed",
-    "second best",
-    "window of four",
-    "limit of five",
-]
+UNNAMED = ["reversed", "second best", "window of four", "limit of five"]

@@ -451,10 +451,4 @@ SAYS = {
     "gain without a gradient": "no gradient reaches gain",
     "gain along the tokens": "given alone, as a vector [d]",
 }
-UNNAMED = [
-    "median for mean",
-    "clipped input",
-    "in float32",
-    "dropout",
-    "flat rows not a number",
-]
+UNNAMED = ["median for mean", "clipped input", "in float32", "dropout", "flat rows not a number"]

@@ -280,9 +280,6 @@ EQUIVALENT = {
     ),
 }
 UNNAMED = [
-    "linear layers only",
-    "known layers only",
-    "children only",
-    "no embeddings, by name",
+    *("linear layers only", "known layers only", "children only", "no embeddings, by name"),
     "all so far",
 ]

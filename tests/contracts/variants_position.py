@@ -326,9 +326,4 @@ SAYS = {
     "no_power_at_all": "numbers are NaN or infinite",
     "encoding_shared": "wrote into an earlier result, and it came back",
 }
-UNNAMED = [
-    "sine negated",
-    "wraps at 512",
-    "rates rounded",
-    "noise",
-]
+UNNAMED = ["sine negated", "wraps at 512", "rates rounded", "noise"]

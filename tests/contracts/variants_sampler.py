@@ -355,15 +355,8 @@ EQUIVALENT = {
     "by_bisection:13 call dropped: tuple(ids)": "a list is accepted",
 }
 UNNAMED = [
-    "floats",
-    "one id",
-    "truth values",
-    "ids from one",
-    "rows shuffled",
-    "rows sorted",
-    "a seed for each block",
-    "half precision",
-    "as bytes",
+    *("floats", "one id", "truth values", "ids from one", "rows shuffled", "rows sorted"),
+    *("a seed for each block", "half precision", "as bytes"),
 ]
 SAYS = {
     "one_more_kept": "where only [0, 1] may come",

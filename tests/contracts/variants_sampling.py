@@ -483,17 +483,9 @@ EQUIVALENT = {
     ".scatter(0, order, values.softmax(0)).tolist()": "a tensor of numbers is accepted",
 }
 UNNAMED = [
-    "log-probabilities",
-    "noise",
-    "temperature kept",
-    "survivors only",
-    "nested",
-    "NaN where tokens tie",
-    "TypeError for the temperature",
-    "first hundred only",
-    "tiny instead of zero",
-    "one token more",
-    "ties in any order",
+    *("log-probabilities", "noise", "temperature kept", "survivors only", "nested"),
+    *("NaN where tokens tie", "TypeError for the temperature", "first hundred only"),
+    *("tiny instead of zero", "one token more", "ties in any order"),
 ]
 SAYS = {
     "exp without the maximum": "it raised OverflowError",

@@ -345,8 +345,4 @@ SAYS = {
     "half the gradient": "not the sum of both uses",
     "no weight": "head.weight is a NoneType, not an nn.Parameter",
 }
-UNNAMED = [
-    "half the gradient",
-    "untied by a step",
-    "half is loaded",
-]
+UNNAMED = ["half the gradient", "untied by a step", "half is loaded"]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from course_lib.contracts.engine.candidate import (
     Breach,
     is_forward_only,
@@ -118,7 +120,8 @@ def hold(subject: Subject, clause: Clause) -> ClauseResult:
     worst, count, allowed = 0.0, 0, clause.allowed or 0.0
 
     def judge(call: Any) -> float:
-        return clause.judge(subject, call, allowed)
+        with torch.enable_grad():  # which the candidate may have switched off in an earlier call
+            return clause.judge(subject, call, allowed)
 
     for call in clause.calls:
         try:
