@@ -88,7 +88,7 @@ def diagnose(
     ordinary = _suspicions(answers, right, given, core)
     if not wrong & core <= _explained(ordinary):
         # what else is wrong in ordinary calls may be the reason for these too
-        seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
+        seen = [each for each, done in answers if any(not alike(done[n], right[n]) for n in core)]
         pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
         ordinary = pairs if len(pairs) <= 3 else []
     told = [each.mistakes for each in ordinary]
@@ -160,21 +160,12 @@ def _suspicions(
     answers: Answers, right: Answers, given: Answers, within: set[int]
 ) -> list[_Suspicion]:
     """The mistakes that the candidate equals on every one of these probes on which they show."""
-    return [
-        _Suspicion((mistake,), frozenset(shows))
-        for mistake, seen in answers
-        if (shows := _shows(seen, right, given, within))
-    ]
-
-
-def _shows(seen: Answers, right: Answers, given: Answers, within: set[int]) -> set[int]:
-    """The probes on which a mistake shows; none unless the candidate gives the same on all."""
-    shows = {n for n in within if not alike(seen[n], right[n])}
-    return shows if all(alike(seen[n], given[n]) for n in shows) else set()
-
-
-def _unlike_somewhere(one: Answers, other: Answers, within: set[int]) -> bool:
-    return any(not alike(one[n], other[n]) for n in within)
+    found = []
+    for mistake, seen in answers:
+        shows = frozenset(n for n in within if not alike(seen[n], right[n]))
+        if shows and all(alike(seen[n], given[n]) for n in shows):
+            found.append(_Suspicion((mistake,), shows))
+    return found
 
 
 def _suspected_pairs(
@@ -243,7 +234,9 @@ def _unsteady_answers(
     else:
         name = f"{mistake.name} twice in a row"  # whoever asks
         if name not in known:
-            known[name] = _unsteady_in_a_row(mistake.make(), probes)
+            suspect = mistake.make()
+            pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
+            known[name] = "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]
         answer = known[name]
     return [answer] * len(probes)
 
@@ -256,8 +249,3 @@ def _unsteady_by_chance(suspect: Any, candidate: Any, probes: Sequence[Probe]) -
         if is_unsteady(watch(candidate, probe)):
             break
     return "steady"
-
-
-def _unsteady_in_a_row(suspect: Any, probes: Sequence[Probe]) -> str:
-    pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
-    return "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]
