@@ -122,6 +122,6 @@ def hold(subject: Subject, clause: Clause) -> ClauseResult:
         subject,
         clause.name,
         clause.allowed,
-        lambda subject, call: clause.judge(subject, call, allowed),
+        lambda subject, call: clause.judge(subject, call, allowed) or 0.0,
         clause.calls,
     )

@@ -164,7 +164,7 @@ class Subject:
                 told = self._errors(call, parts(got, label)[name], part, self.terms.told)
                 worst = told.max().item()
                 pair = (parts(each, label)[name] for each in (seen, right))
-                wrong = _first_places(name, error > allowed, *pair)
+                wrong = first_places(name, error > allowed, *pair)
                 raise Breach(f"{kind} {name}", worst, allowed, mismatches=wrong, facts=facts)
         return worst
 
@@ -174,7 +174,8 @@ class Subject:
         return torch.where(got == want, 0.0, errors).nan_to_num(math.inf, math.inf)
 
 
-def _first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+def first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+    """The first three places that are wrong, for a message."""
     places = (tuple(place) for place in wrong.nonzero()[:3].tolist())
     return tuple(Mismatch(name, p, got[p].item(), want[p].item()) for p in places)
 

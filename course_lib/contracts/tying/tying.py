@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,15 +10,72 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.contracts.engine.call import Call, Calls
-from course_lib.contracts.engine.candidate import call_candidate, finite_wanted
+from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.clause import Clause, Contract
-from course_lib.contracts.engine.diagnosis import by_catalogue
-from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.judge import Judge
+from course_lib.contracts.engine.subject import Subject, Terms, first_places
 from course_lib.contracts.engine.words import say
-from course_lib.contracts.tying.facts import FACTS, breach, compare
-from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying, tie_rightly
-from course_lib.contracts.tying.steps import adamw_step, backward, probes, sgd_step, slopes, step
+from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
+from course_lib.contracts.tying.steps import RATE, adamw_step, backward, sgd_step, slopes, step
 from course_lib.report import ContractReport, Mismatch
+
+# fmt: off
+_FACTS = {
+    "built": "as built | сразу после создания",
+    "mode": "after train() or eval() | после train() или eval()",
+    "step": "after an optimiser step | после шага оптимизатора",
+    "conversion": "after .to(dtype) | после .to(dtype)",
+    "copy": "after copy.deepcopy | после copy.deepcopy",
+    "loading": "after load_state_dict | после load_state_dict",
+    "not_module": "the result is a {came}, not a torch.nn.Module | "
+    "результат имеет тип {came}, а нужен torch.nn.Module",
+    "not_parameter": "{name}.weight is a {came}, not an nn.Parameter | "
+    "{name}.weight имеет тип {came}, а нужен nn.Parameter",
+    "not_float": "{name}.weight holds {came}, not floating-point numbers | "
+    "{name}.weight имеет тип {came}, а нужны числа с плавающей точкой",
+    "not_finite":
+        "{name}.weight holds a NaN or an infinity | в {name}.weight есть NaN или бесконечность",
+    "size": "{name}.weight has shape {came}, the call asks for {wanted} | "
+    "{name}.weight имеет форму {came}, а вызов требует {wanted}",
+    "two_unequal": "{when} there are two Parameters with different numbers | "
+    "{when} параметров два, и числа в них разные",
+    "two_equal": "{when} there are two Parameters: equal now, but in two places of memory | "
+    "{when} параметров два: сейчас они равны, но лежат в памяти отдельно",
+    "two_sharing":
+        "{when} there are two Parameters over one memory, so one matrix is stepped twice | "
+        "{when} параметров два, а память одна: одна матрица делает два шага",
+    "two_frozen":
+        "{when} there are two Parameters over one memory, and a frozen one never learns | "
+        "{when} параметров два, а память одна; замороженный не обучается",
+    "listed": "{when} parameters() lists the shared Parameter {came} times | "
+    "{when} общий параметр встречается в parameters() столько раз: {came}",
+    "replaced":
+        "{when} another Parameter stands there than before | {when} на его месте стоит другой "
+    "параметр",
+    "frozen":
+        "the shared Parameter does not require a gradient | общий параметр не требует градиента",
+    "no_gradient":
+        "no gradient reaches the shared Parameter | до общего параметра не доходит градиент",
+    "gradient": "the gradient is not the sum of both uses; it is off by {came} | "
+    "градиент не равен сумме градиентов двух применений; отличие {came}",
+    "moved": "a step moves the shared Parameter otherwise than a lone one; it is off by {came} | "
+    "шаг сдвигает общий параметр не так, как одиночный; отличие {came}",
+    "not_converted":
+        "after .to({wanted}) the weight is {came} | после .to({wanted}) вес имеет тип {came}",
+    "copy_shared":
+        "the deep copy holds the Parameter of the original | в глубокой копии стоит параметр "
+    "оригинала",
+    "copied": "the deep copy has other numbers; they are off by {came} | "
+    "в глубокой копии другие числа; отличие {came}",
+    "loaded": "the loaded numbers are not those that were saved; they are off by {came} | "
+    "загружены не те числа, что были сохранены; отличие {came}",
+    "builds_shared": "two builds return models that hold the same Parameter | "
+    "два вызова build вернули модели с одним и тем же параметром",
+    "builds_moved": "changing one model changes another of the same size; it is off by {came} | "
+    "изменение одной модели меняет другую того же размера; отличие {came}",
+}
+# fmt: on
 
 
 def _halved(call: Call) -> Iterator[Call]:
@@ -30,21 +88,40 @@ def _halved(call: Call) -> Iterator[Call]:
 make = Calls("vocab_size, d_model", shorter=_halved)
 
 
+def _breach(
+    fact: str, came: Any, wanted: Any, clause: str = "", *shown: Mismatch, **values: Any
+) -> Breach:
+    """A demand not met: the fact in words, what came, what was wanted."""
+    text = say(_FACTS[fact], came=came, wanted=wanted, **values)
+    return Breach(fact, str(came), str(wanted), mismatches=shown, facts=text, clause=clause)
+
+
+def _compare(name: str, got: Tensor | None, wanted: Tensor, fact: str) -> None:
+    """Breach unless two weights, or two gradients, hold the same numbers up to rounding."""
+    if got is None:
+        raise _breach("no_gradient", "None", "a gradient")
+    apart = (got.double() - wanted.double()).abs()
+    far = apart > 1e-5 * (1 + wanted.double().abs())
+    if far.any():
+        shown = first_places(name, far, got, wanted)
+        raise _breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", *shown)
+
+
 def _built(subject: Subject, call: Call) -> Any:
     """Call build; breach unless a module with two weights comes back."""
     module = call_candidate(subject.candidate, call.vocab_size, call.d_model)
     if not isinstance(module, nn.Module):
-        raise breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
+        raise _breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
     for name in ("embedding", "head"):
         weight = call_candidate(partial(_weight, module, name))
         came = type(weight).__name__
         if not isinstance(weight, nn.Parameter):
             where = "one_parameter" if isinstance(weight, Tensor) else "result_form"
-            raise breach("not_parameter", came, "Parameter", where, name=name)
+            raise _breach("not_parameter", came, "Parameter", where, name=name)
         if not weight.is_floating_point():
-            raise breach("not_float", str(weight.dtype), "float", "result_form", name=name)
+            raise _breach("not_float", str(weight.dtype), "float", "result_form", name=name)
         if not torch.isfinite(weight).all():
-            raise breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
+            raise _breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
     return module
 
 
@@ -52,24 +129,22 @@ def _weight(module: Any, name: str) -> Any:
     return getattr(getattr(module, name), "weight", None)
 
 
-def _tied_form(subject: Subject, call: Call, allowed: float) -> float:
+def _tied_form(subject: Subject, call: Call, allowed: float) -> None:
     _built(subject, call)
-    return 0.0
 
 
-def _sizes(subject: Subject, call: Call, allowed: float) -> float:
+def _sizes(subject: Subject, call: Call, allowed: float) -> None:
     module, wanted = _built(subject, call), [call.vocab_size, call.d_model]
     for name in ("embedding", "head"):
         came = list(_weight(module, name).shape)
         if came != wanted:
-            raise breach("size", came, wanted, "sizes", name=name)
-    return 0.0
+            raise _breach("size", came, wanted, "sizes", name=name)
 
 
-def _one(module: Any, after: str = "built") -> nn.Parameter:
-    """The one Parameter; breach if there are two, or if it is not listed once."""
+def _one(module: Any, after: str = "built", before: nn.Parameter | None = None) -> nn.Parameter:
+    """The one Parameter; breach if there are two, if it is not listed once, or not that before."""
     embedding, head = module.embedding.weight, module.head.weight
-    when = say(FACTS[after])
+    when = say(_FACTS[after])
     if embedding is not head:
         if embedding.shape != head.shape or not torch.equal(embedding, head):
             key = "two_unequal"
@@ -78,38 +153,37 @@ def _one(module: Any, after: str = "built") -> nn.Parameter:
         else:
             learning = embedding.requires_grad and head.requires_grad
             key = "two_sharing" if learning else "two_frozen"
-        shown = (Mismatch("head.weight is embedding.weight", (), False, True),)
-        raise breach(key, 2, 1, "", shown, when=when)
+        shown = Mismatch("head.weight is embedding.weight", (), False, True)
+        raise _breach(key, 2, 1, "", shown, when=when)
     listed = sum(parameter is embedding for parameter in module.parameters())
     if listed != 1:
-        raise breach("listed", listed, 1, "one_parameter", when=when)
+        raise _breach("listed", listed, 1, "one_parameter", when=when)
+    if before is not None and embedding is not before:
+        raise _breach("replaced", 2, 1, when=when)
     return embedding
 
 
-def _identity(subject: Subject, call: Call, allowed: float) -> float:
+def _identity(subject: Subject, call: Call, allowed: float) -> None:
     """Reading the weights again, or changing the mode, changes nothing."""
     module = _built(subject, call)
     weight = _one(module)
     for mode in (False, True):
         module.train(mode)
-        if _one(module, "mode") is not weight:
-            raise breach("replaced", 2, 1, when=say(FACTS["mode"]))
-    return 0.0
+        _one(module, "mode", weight)
 
 
-def _gradient(subject: Subject, call: Call, allowed: float) -> float:
+def _gradient(subject: Subject, call: Call, allowed: float) -> None:
     """The gradient is the sum of what either use gives."""
     module = _built(subject, call)
     weight = _one(module)
     if not weight.requires_grad:
-        raise breach("frozen", "requires_grad=False", "requires_grad=True")
+        raise _breach("frozen", "requires_grad=False", "requires_grad=True")
     call_candidate(partial(backward, module))
     wanted = sum(slopes(weight, weight))
-    compare("grad", weight.grad, wanted, "gradient")
-    return 0.0
+    _compare("grad", weight.grad, wanted, "gradient")
 
 
-def _steps(subject: Subject, call: Call, allowed: float) -> float:
+def _steps(subject: Subject, call: Call, allowed: float) -> None:
     """Steps move it as they would move a lone Parameter: by both gradients, once."""
     for rule in (sgd_step, adamw_step):
         module = _built(subject, call)
@@ -119,34 +193,30 @@ def _steps(subject: Subject, call: Call, allowed: float) -> float:
         for _ in range(2):
             rule(lone)
             call_candidate(partial(step, module, rule))
-            if _one(module, "step") is not weight:
-                raise breach("replaced", 2, 1, when=say(FACTS["step"]))
-            compare("weight", weight.detach(), lone.detach(), "moved")
-    return 0.0
+            moved = _one(module, "step", weight)
+            _compare("weight", moved.detach(), lone.detach(), "moved")
 
 
-def _conversion(subject: Subject, call: Call, allowed: float) -> float:
+def _conversion(subject: Subject, call: Call, allowed: float) -> None:
     """Other types of numbers, there and back."""
     module = _built(subject, call)
     for dtype in (torch.float64, torch.bfloat16, torch.float32):
         call_candidate(partial(module.to, dtype))
         came = _one(module, "conversion").dtype
         if came != dtype:
-            raise breach("not_converted", came, dtype)
-    return 0.0
+            raise _breach("not_converted", came, dtype)
 
 
-def _copy(subject: Subject, call: Call, allowed: float) -> float:
+def _copy(subject: Subject, call: Call, allowed: float) -> None:
     """A deep copy is tied too, and it is another model."""
     module = _built(subject, call)
     twin = call_candidate(partial(copy.deepcopy, module))
     if _one(twin, "copy") is _one(module):
-        raise breach("copy_shared", 1, 2)
-    compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
-    return 0.0
+        raise _breach("copy_shared", 1, 2)
+    _compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
 
 
-def _loading(subject: Subject, call: Call, allowed: float) -> float:
+def _loading(subject: Subject, call: Call, allowed: float) -> None:
     """A fresh model that loads the numbers of another stays tied and has them."""
     module, fresh = (_built(subject, call) for _ in range(2))
     with torch.no_grad():
@@ -154,22 +224,21 @@ def _loading(subject: Subject, call: Call, allowed: float) -> float:
     state = {name: value.clone() for name, value in module.state_dict().items()}
     call_candidate(partial(fresh.load_state_dict, state))
     weight = _one(fresh, "loading")
-    compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
-    return 0.0
+    _compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
 
 
-def _builds(subject: Subject, call: Call, allowed: float) -> float:
+def _builds(subject: Subject, call: Call, allowed: float) -> None:
     """Another build shares nothing with the first, and other sizes in between are not kept."""
     module = _built(subject, call)
     kept = _one(module).detach().clone()
     _built(subject, make(call.vocab_size + 1, call.d_model + 2))
     other = _built(subject, call)
     if _one(other) is _one(module):
-        raise breach("builds_shared", 1, 2)
+        raise _breach("builds_shared", 1, 2)
     with torch.no_grad():
         other.embedding.weight.add_(1.0)
-    compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
-    return _sizes(subject, call, allowed)
+    _compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
+    _sizes(subject, call, allowed)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -200,6 +269,47 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: on
 
 
+def _state(build: Callable[..., Any]) -> list[Any]:
+    """What the two weights of a model are, of another size than the clauses take."""
+    module = build(6, 4)
+    one, other = module.embedding.weight, module.head.weight
+    listed = [id(parameter) for parameter in module.parameters()]
+    same = one.shape == other.shape and torch.equal(one, other)
+    return [
+        [one is other, module.embedding.weight is one, same, one.requires_grad],
+        *([isinstance(w, nn.Parameter), list(w.shape), listed.count(id(w))] for w in (one, other)),
+    ]
+
+
+def _moves(rule: Callable[[nn.Parameter], None], build: Callable[..., Any]) -> list[Tensor]:
+    """How far a step moves either weight, in whole units, whatever the first numbers were."""
+    module = build(6, 4)
+    before = [part.weight.detach().clone() for part in (module.embedding, module.head)]
+    step(module, rule)
+    after = [part.weight.detach() for part in (module.embedding, module.head)]
+    pairs = zip(before, after, strict=True)
+    return [((one - other) / RATE).round() for one, other in pairs]
+
+
+def _kept(subject: Subject, judge: Judge, build: Callable[..., Any]) -> str:
+    """How a judge finds that what was one is one no more; what was never one cannot be untied."""
+    module = build(6, 4)
+    if module.embedding.weight is not module.head.weight:
+        return "never one"
+    try:
+        judge(replace(subject, candidate=build), make(6, 4), 0.0)
+    except Breach as breach:
+        if not breach.clause:  # one of another clause is not about what this judge did
+            return breach.kind.split("_")[0]
+    return "kept"
+
+
+def _probes(subject: Subject) -> list[Probe]:
+    core = (_state, partial(_moves, sgd_step), partial(_moves, adamw_step))
+    later = (partial(_kept, subject, judge) for judge in (_conversion, _copy, _loading, _builds))
+    return [Probe(look) for look in core] + [Probe(look, core=False) for look in later]
+
+
 def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
     module = _built(subject, make(7, 4))
     listed = sum(parameter.numel() for parameter in module.parameters())
@@ -210,7 +320,7 @@ TYING = Contract(
     "tying",
     Terms("build"),
     _clauses,
-    by_catalogue(TYING_MISTAKES, probes, mistaken_tying(tie_rightly)),
+    by_catalogue(TYING_MISTAKES, _probes, mistaken_tying()),
     figures=_figures,
 )
 
