@@ -4,40 +4,26 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.likelihood.step_mistakes import STEP_MISTAKES, costs_and_weights
+from course_lib.contracts.engine.mistake import mistakes, remade
+from course_lib.contracts.likelihood.nll_mistakes import (
+    NLL_MISTAKES,
+    first_lost,
+    last_lost,
+    mistaken_nll,
+)
 
 
-def minus_the_sum(costs: Tensor) -> Tensor:
-    """The sum of the log-probabilities, the last step of the right formula."""
-    return -costs.sum()
-
-
-def mistaken_log_likelihood(**steps: Callable[..., Any]) -> Callable[..., float]:
-    """A log-likelihood with some of its steps (align, cost, total) replaced."""
-
-    def exact_log_likelihood(logits: Tensor, token_ids: Tensor) -> float:
-        costs, _, _ = costs_and_weights(logits[None], token_ids[None], None, steps)
-        return float(steps.get("total", minus_the_sum)(costs.flatten()))
-
-    return exact_log_likelihood
-
-
-def _first_token_too(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
-    """All tokens, the first one by logits that know nothing."""
-    before = torch.cat([torch.zeros_like(logits[:, :1]), logits[:, :-1]], dim=1)
-    return before, token_ids, real
-
-
-def _first_prediction_lost(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
-    return logits[:, 1:-1], token_ids[:, 2:], real[:, 2:]
-
-
-def _last_prediction_lost(logits: Tensor, token_ids: Tensor, real: Tensor) -> tuple[Tensor, ...]:
-    return logits[:, :-2], token_ids[:, 1:-1], real[:, 1:-1]
+def mistaken_log_likelihood(
+    *,
+    total: Callable[[Tensor], Tensor] = lambda costs: -costs.sum(),
+    **steps: Callable[..., Any],
+) -> Callable[..., float]:
+    """A log-likelihood with some of its steps replaced: a loss of one row, but for the last one."""
+    loss = mistaken_nll(finish=lambda costs, *rest: total(costs.flatten()), **steps)
+    return lambda logits, token_ids: loss(logits[None], token_ids[None])
 
 
 _SHARED = (
@@ -49,9 +35,10 @@ _SHARED = (
 )
 
 # fmt: off
-LOG_LIKELIHOOD_MISTAKES = mistakes(
+LOG_LIKELIHOOD_MISTAKES = remade(
+    mistaken_log_likelihood, (each for each in NLL_MISTAKES if each.name in _SHARED)
+) + mistakes(
     mistaken_log_likelihood,
-    **{name: STEP_MISTAKES[name] for name in _SHARED},
     mean_not_sum=("",
         "the log-probabilities are averaged, while the likelihood of a text is a product | "
         "логарифмы вероятностей усреднены, а правдоподобие текста — произведение",
@@ -66,14 +53,15 @@ LOG_LIKELIHOOD_MISTAKES = mistakes(
     first_token_scored=("NVIDIA/FasterTransformer#274",
         "the first token is scored too, although nothing predicts it | "
         "учтён и первый токен, хотя его ничто не предсказывает",
-        "sum over t >= 1 | сумма по t >= 1", {"align": _first_token_too}),
+        "sum over t >= 1 | сумма по t >= 1",
+        {"align": lambda logits, ids, real: (F.pad(logits[:, :-1], (0, 0, 1, 0)), ids, real)}),
     second_token_lost=("nlp-with-transformers/notebooks#67",
         "the first prediction is dropped: token 1 is not scored | "
         "первое предсказание отброшено: токен 1 не учтён",
-        "sum over t >= 1 | сумма по t >= 1", {"align": _first_prediction_lost}),
+        "sum over t >= 1 | сумма по t >= 1", {"align": first_lost}),
     last_token_lost=("",
         "the last token is not scored | последний токен не учтён",
-        "token_ids[1:], to the end | token_ids[1:] до конца", {"align": _last_prediction_lost}),
+        "token_ids[1:], to the end | token_ids[1:] до конца", {"align": last_lost}),
     log_of_product=("",
         "the probabilities are multiplied first, and the product rounds to 0 | "
         "сначала перемножены вероятности, и произведение округляется до 0",

@@ -7,12 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.likelihood.step_mistakes import (
-    STEP_MISTAKES,
-    costs_and_weights,
-    mean_of_tokens,
-)
+from course_lib.contracts.engine.mistake import mistakes, remade
+from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES, mistaken_nll
 
 
 def exp_of_mean(costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]) -> Tensor:
@@ -20,15 +16,11 @@ def exp_of_mean(costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[...
     return reduce(costs, real, valid).exp()
 
 
-def mistaken_perplexity(**steps: Callable[..., Any]) -> Callable[..., float]:
-    """A perplexity with some of its steps (align, counted, cost, reduce, finish) replaced."""
-
-    def perplexity(logits: Tensor, token_ids: Tensor, valid: Tensor | None = None) -> float:
-        parts = costs_and_weights(logits, token_ids, valid, steps)
-        reduce = steps.get("reduce", mean_of_tokens)
-        return float(steps.get("finish", exp_of_mean)(*parts, reduce))
-
-    return perplexity
+def mistaken_perplexity(
+    *, finish: Callable[..., Tensor] = exp_of_mean, **steps: Callable[..., Any]
+) -> Callable[..., float]:
+    """A perplexity with some of its steps replaced: a loss, but for the last one."""
+    return mistaken_nll(finish=finish, **steps)
 
 
 def _mean_of_row_perplexities(
@@ -87,7 +79,9 @@ PERPLEXITY_MISTAKES = mistakes(
         "exp(mean(nats)): add logarithms | exp(mean(nats)): складывайте логарифмы",
         {"finish": lambda costs, real, valid, reduce:
             costs[real].exp().prod() ** (1 / real.sum())}),
-    **{name: how for name, how in STEP_MISTAKES.items()
-       if name not in ("bits_not_nats", "probability_rounds_to_zero")},
+) + remade(
+    mistaken_perplexity,
+    (each for each in NLL_MISTAKES
+     if each.name not in ("bits_not_nats", "probability_rounds_to_zero")),
 )
 # fmt: on
