@@ -161,8 +161,7 @@ PARAMETER_COUNT_MISTAKES = mistakes(
         _BY_IDENTITY, {"kept": partial(_distinct, key=Tensor.data_ptr)}),
     storages_merged=("",
         "Parameters cut from one storage are taken for one Parameter | "
-        "параметры, вырезанные из одного хранилища, приняты за один",
-        _BY_IDENTITY,
+        "параметры, вырезанные из одного хранилища, приняты за один", _BY_IDENTITY,
         {"kept": partial(_distinct, key=lambda tensor: tensor.untyped_storage().data_ptr())}),
     small_integers=("",
         "the product overflows 32 bits on a large matrix | "

@@ -103,8 +103,7 @@ GENERATION_MISTAKES = mistakes(
         "argmax, not argmin | argmax, а не argmin", {"pick": lambda logits: logits[-1].argmin()}),
     drawn_at_random=("",
         "tokens are drawn at random, here the likeliest one is asked for | "
-        "токены выбраны случайно, а нужен самый вероятный",
-        "logits[-1].argmax()",
+        "токены выбраны случайно, а нужен самый вероятный", "logits[-1].argmax()",
         {"pick": lambda logits: torch.multinomial(logits[-1].float().softmax(-1), 1)[0]}),
     only_the_last_token_fed=("",
         "the model is given the last token alone: without a cache it has no past | "
@@ -152,8 +151,7 @@ GENERATION_MISTAKES = mistakes(
         "model.train(was_training)", {"leave": lambda model, was: model.train()}),
     prompt_returned_too=("",
         "the prompt is returned together with the new ids | "
-        "вместе с новыми ids возвращена и затравка",
-        "return ids[len(prompt):]",
+        "вместе с новыми ids возвращена и затравка", "return ids[len(prompt):]",
         {"finish": lambda prompt, ids, start, stop, asked, eos: (ids, stop)}),
     prompt_grows=("",
         "the new ids are appended to the caller's own prompt | "
@@ -183,8 +181,7 @@ GENERATION_MISTAKES = mistakes(
     no_eos_means_zero=("anthony-chaudhary/fak#12604",
         "without an eos_id token 0 ends the text | без eos_id текст кончается на токене 0",
         "if eos_id is not None",
-        {"ends": lambda ids, start, eos_id, asked, size:
-            ids[-1] == (eos_id or 0)}),
+        {"ends": lambda ids, start, eos_id, asked, size: ids[-1] == (eos_id or 0)}),
     eos_in_prompt_stops=("",
         "an EOS inside the prompt ends the text after one new token | "
         "EOS внутри затравки обрывает текст после одного нового токена",
@@ -205,8 +202,7 @@ GENERATION_MISTAKES = mistakes(
         'EOS in the last place of the context is reported as "context" | '
         "EOS на последнем месте контекста назван «context»",
         "test for EOS before the limits | проверяйте EOS раньше пределов",
-        {"ends": lambda ids, start, eos_id, asked, size:
-            ids[-1] == eos_id and len(ids) < size}),
+        {"ends": lambda ids, start, eos_id, asked, size: ids[-1] == eos_id and len(ids) < size}),
     one_token_too_many=("",
         "one token more than max_new_tokens | новых токенов на один больше, чем max_new_tokens",
         "for _ in range(max_new_tokens)",
@@ -235,8 +231,7 @@ GENERATION_MISTAKES = mistakes(
     context_before_length_limit=("",
         'where both limits are reached at once it says "context" | '
         "когда оба предела достигнуты сразу, назван «context»",
-        "test max_new_tokens first | сначала проверяйте max_new_tokens",
-        {"full": _context_first}),
+        "test max_new_tokens first | сначала проверяйте max_new_tokens", {"full": _context_first}),
     full_context_called_length_limit=("",
         'a full context is reported as "length_limit" | полный контекст назван «length_limit»',
         'return new_ids, "context"',
@@ -244,8 +239,7 @@ GENERATION_MISTAKES = mistakes(
             "length_limit" if len(ids) - start >= asked or len(ids) >= room else ""}),
     length_limit_called_context=("",
         'the limit of new tokens is reported as "context" | '
-        "предел числа новых токенов назван «context»",
-        'return new_ids, "length_limit"',
+        "предел числа новых токенов назван «context»", 'return new_ids, "length_limit"',
         {"full": lambda ids, start, asked, room:
             "context" if len(ids) - start >= asked or len(ids) >= room else ""}),
 )

@@ -19,8 +19,9 @@ from course_lib.contracts.likelihood.log_likelihood_mistakes import (
     LOG_LIKELIHOOD_MISTAKES,
     mistaken_log_likelihood,
 )
-from course_lib.contracts.likelihood.means import told_count, way_of_failing
+from course_lib.contracts.likelihood.nll import told_count, way_of_failing
 from course_lib.contracts.likelihood.texts import (
+    another,
     certain,
     drawn,
     even,
@@ -36,10 +37,6 @@ _one_text = texts("logits [T,V], token_ids [T]")
 def _alone(call: Call) -> Call:
     """The first row of a batch, without the batch's axis."""
     return _one_text(call.logits[0], call.token_ids[0])
-
-
-def _another(call: Call) -> list[Call]:
-    return [call.but(logits=-call.logits, token_ids=call.token_ids.flip(-1))]
 
 
 def _minus_sum(nats: Tensor) -> Tensor:
@@ -95,7 +92,7 @@ _TERMS = Terms(
     "exact_log_likelihood",
     following(_minus_sum),
     number,
-    between=_another,
+    between=another,
     facts=told_count,
     kept_by="independent_results",
 )

@@ -1,18 +1,188 @@
-"""The contract of the next-token loss: which prediction is scored against which token."""
+"""The contract of the next-token loss, and what every mean over tokens must do as it must."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.judge import every, formed, right, same, steady
+from course_lib.contracts.engine.look import Look, arguments_kept, between, outcome_read, probed
 from course_lib.contracts.engine.read import number
-from course_lib.contracts.engine.subject import Subject, Terms, relative
-from course_lib.contracts.likelihood.means import another, mean_clauses, mean_probes, told_count
+from course_lib.contracts.engine.subject import Subject, Terms, relative, wanted
+from course_lib.contracts.engine.words import say
 from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES, mistaken_nll
-from course_lib.contracts.likelihood.texts import following, mean, misses_in_nats, surprised
+from course_lib.contracts.likelihood.texts import (
+    another,
+    certain,
+    counted,
+    dear_zeros,
+    drawn,
+    even,
+    following,
+    masked,
+    mean,
+    misses_in_nats,
+    surprised,
+)
 from course_lib.report import ContractReport
+
+_PADDING_READ = (
+    "with other numbers in the padding it gives {other} instead of {first} | при других числах в "
+    "дополнении получается {other} вместо {first}"
+)
+_RENAMED = (
+    "with tokens 0 and the last renamed into each other it gives {other}, not {first} | если "
+    "поменять номера токена 0 и последнего местами, получается {other}, а не {first}"
+)
+
+
+def other_padding(call: Call) -> Call:
+    """Other ids and logits where valid is False."""
+    if call.valid is None:
+        return call
+    ids = torch.where(call.valid, call.token_ids, (call.token_ids + 1) % call.logits.shape[-1])
+    logits = torch.where(call.valid.unsqueeze(-1), call.logits, call.logits.flip(-1) * 3 - 2)
+    return call.but(token_ids=ids, logits=logits)
+
+
+def renamed(call: Call) -> Call:
+    """Tokens 0 and V - 1 renamed into each other, in the ids and in the logits."""
+    names = torch.arange(call.logits.shape[-1])
+    names[[0, -1]] = names[[-1, 0]]
+    return call.but(logits=call.logits[..., names], token_ids=names[call.token_ids])
+
+
+def told_count(call: Call, got: Tensor, want: Tensor, allowed: float) -> str:
+    """How many predictions there are, and the right answer."""
+    return say(
+        "predicted tokens: {count}; the right answer is {want:.6g} | "
+        "предсказанных токенов: {count}; верный ответ {want:.6g}",
+        count=int(counted(call).sum()),
+        want=want.item(),
+    )
+
+
+def _padded() -> list[Call]:
+    """Rows of equal lengths, padded on the right."""
+    rows = [(21, 1, 6, 5, (4,)), (22, 3, 7, 4, (5, 5, 5)), (23, 2, 5, 6, (2, 2))]
+    return [drawn(*row) for row in [*rows, (24, 2, 30, 3, (3, 3)), (25, 2, 4, 5, (4, 4))]]
+
+
+def _unequal() -> list[Call]:
+    rows = [(31, 2, 5, 4, (5, 2)), (32, 3, 8, 5, (2, 8, 5)), (33, 3, 6, 4, (6, 1, 3))]
+    long = drawn(34, 4, 9, 6, (3, 9, 2, 7)).of_dtype(torch.float32)
+    return [*(drawn(*row) for row in rows), long]
+
+
+def _anywhere() -> list[Call]:
+    """Padding on the left, inside, on both sides."""
+    calls = [masked(4, "..xxx", "xxxxx"), masked(5, ".xxx", "..xx", "xxxx")]
+    calls += [masked(3, "xx..xx", ".xxxx."), masked(4, "...xx.", "..xx..")]
+    return [*calls, masked(5, "x.xx", "xx.x", "xxxx")]
+
+
+def mean_clauses(
+    certainly: str, evenly: str, by_value: str, far: str, far_calls: list[Call]
+) -> list[Clause]:
+    """What a mean over tokens must do, simplest first; the four sentences are the caller's own."""
+    sizes = [(1, 2, 2), (1, 6, 3), (2, 5, 7), (5, 2, 3), (4, 4, 4), (3, 40, 11), (2, 9, 1)]
+    plain = [drawn(n, *size) for n, size in enumerate([*sizes, (17, 3, 5), (1, 14, 300)])]
+    plain += [call.of_dtype(torch.float32) for call in plain[1:4]]
+    padded, unequal = _padded(), _unequal()
+    coarse = [plain[2], unequal[0], surprised(2, 4, (30.0, 200.0))]
+    coarse = [call.of_dtype(torch.float16) for call in coarse]
+    sure = [certain(3, 1, 5, 7), certain(3, 2, 4, 5), certain(3, 3, 3, 4)]
+    level = [even(1, 6, 5, 0.0), even(2, 4, 7, -3.0), even(3, 2, 3, 2.5)]
+    alike = same(renamed, _RENAMED)
+    unread = every(same(other_padding, _PADDING_READ), right)
+    # fmt: off
+    return [
+        Clause("result_form", "one finite number: a float, or a tensor with no axes | "
+               "одно конечное число: float или тензор без осей", formed, plain[1:3]),
+        Clause("certain_model", certainly, right, sure, 1e-6),
+        Clause("uniform_model", evenly, right, level, 1e-6),
+        Clause("token_zero", "token 0 is like any other: renaming tokens changes nothing | "
+               "токен 0 такой же, как все: перенумерация ничего не меняет",
+               alike, [dear_zeros(51), dear_zeros(52, (5, 5))], 1e-6),
+        Clause("values", by_value, right, plain, 1e-6),
+        Clause("padding", "what stands in the padding, and how much, changes nothing | "
+               "ни содержимое дополнения, ни его длина ничего не меняют", unread, padded, 1e-6),
+        Clause("unequal_lengths", "every token weighs the same, in short rows and in long | "
+               "все токены весят одинаково в строках любой длины", right, unequal, 1e-6),
+        Clause("padding_anywhere", "valid says what is padding, on the left and inside too | "
+               "дополнение указано в valid, даже слева или внутри", right, _anywhere(), 1e-6),
+        Clause("extreme_logits", far, right, far_calls, 1e-6),
+        Clause("half_precision", "half-precision logits: finite, right to their rounding | "
+               "половинная точность: ответ конечен, верен до округления", right, coarse, 0.02),
+        Clause("independent_results", "the same call, the same result; arguments unchanged | "
+               "тот же вызов — тот же результат; аргументы не изменены",
+               steady, [plain[2], padded[1], unequal[0]], 1e-6),
+    ]
+    # fmt: on
+
+
+def mean_probes(terms: Terms, surprises: list[Call]) -> list[Probe]:
+    """Fresh calls on which mistakes show."""
+    ordinary = [
+        drawn(61, 3, 6, 5),
+        drawn(62, 2, 9, 4),
+        drawn(63, 1, 5, 6),
+        drawn(64, 3, 8, 5, (8, 3, 5)),
+    ]
+    ordinary += [drawn(65, 2, 7, 4, (4, 4)), dear_zeros(66)]
+    special = [masked(5, "..xxxx", "xx.xxx"), even(2, 5, 3, 1.0), dear_zeros(67, (5, 4))]
+    extreme = [
+        *surprises,
+        even(2, 4, 5, 5000.0),
+        even(2, 4, 5, -5000.0),
+        surprised(2, 4, (10.0,), 5000.0),
+    ]
+    look = outcome_read(number)
+    return [
+        *probed(*ordinary, look=look),
+        *probed(*special, look=look, core=False),
+        *probed(*extreme, look=way_of_failing(terms, ordinary[2]), core=False),
+        *probed(ordinary[3], look=arguments_kept, core=False),
+        *probed(ordinary[3], look=between(another, look), core=False),
+    ]
+
+
+def way_of_failing(terms: Terms, plain: Call, near: float = 1e-4) -> Look:
+    """A look: how an extreme answer fails; which floor or ceiling people choose does not matter.
+
+    Of a candidate that is wrong in a plain call too, or in one with the same tokens and other
+    logits, the number itself is what is seen.
+    """
+
+    def answer(call: Call, candidate: Any) -> tuple[float, float]:
+        try:
+            got = number(call.fresh().to(candidate), call)
+        except (ArithmeticError, ValueError):  # Python's own exp and log do not give infinities
+            got = torch.tensor(math.nan, dtype=torch.float64)
+        error = terms.misses(got, wanted(terms, call), call).item()
+        return got.item(), error if math.isfinite(got) else math.inf
+
+    def look(call: Call, candidate: Any) -> Any:
+        logits = torch.linspace(0, 1, call.logits.numel()).view_as(call.logits)
+        (got, error), *usual = (
+            answer(c, candidate) for c in (call, plain, call.but(logits=logits))
+        )
+        if error < near:
+            return "right"
+        if any(misses > 1e-5 for _, misses in usual):
+            return ["wrong anyway", got]
+        if not math.isfinite(got):
+            return "not finite"
+        if error < 1e-4:
+            return "not precise"
+        return "too small" if got < wanted(terms, call) else "too large"
+
+    return look
 
 
 def _clauses(subject: Subject) -> list[Clause]:

@@ -13,12 +13,18 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.read import number
 from course_lib.contracts.engine.subject import Subject, Terms, relative
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.likelihood.means import another, mean_clauses, mean_probes, told_count
+from course_lib.contracts.likelihood.nll import mean_clauses, mean_probes, told_count
 from course_lib.contracts.likelihood.perplexity_mistakes import (
     PERPLEXITY_MISTAKES,
     mistaken_perplexity,
 )
-from course_lib.contracts.likelihood.texts import following, mean, misses_in_nats, surprised
+from course_lib.contracts.likelihood.texts import (
+    another,
+    following,
+    mean,
+    misses_in_nats,
+    surprised,
+)
 from course_lib.report import ContractReport
 
 

@@ -11,9 +11,9 @@ from course_lib.contracts.engine.mistake import mistakes, remade
 from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES, mistaken_nll
 
 
-def exp_of_mean(costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]) -> Tensor:
+def exp_of_mean(nats: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]) -> Tensor:
     """The exponential of the mean, the last step of the right formula."""
-    return reduce(costs, real, valid).exp()
+    return reduce(nats, real, valid).exp()
 
 
 def mistaken_perplexity(
@@ -24,9 +24,9 @@ def mistaken_perplexity(
 
 
 def _mean_of_row_perplexities(
-    costs: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]
+    nats: Tensor, real: Tensor, valid: Tensor, reduce: Callable[..., Any]
 ) -> Tensor:
-    rows = zip(costs.split(1), real.split(1), valid.split(1), strict=True)
+    rows = zip(nats.split(1), real.split(1), valid.split(1), strict=True)
     return torch.stack([reduce(*row).exp() for row in rows if row[1].any()]).mean()
 
 
@@ -36,9 +36,8 @@ PERPLEXITY_MISTAKES = mistakes(
     mean_of_token_perplexities=("magenta/magenta#239",
         "each token's exp is taken first and then the mean: one surprise outweighs a whole text | "
         "сначала взята экспонента каждого токена, потом среднее: один неожиданный токен "
-        "перевешивает весь текст",
-        "exp(mean(nats))",
-        {"finish": lambda costs, real, valid, reduce: reduce(costs.exp(), real, valid)}),
+        "перевешивает весь текст", "exp(mean(nats))",
+        {"finish": lambda nats, real, valid, reduce: reduce(nats.exp() * real, real, valid)}),
     mean_of_row_perplexities=("keras-team/keras-hub#63",
         "each row gets a perplexity of its own, and these are averaged: the result depends on the "
         "batch | у каждой строки своя перплексия, и они усреднены: результат зависит от пакета",
@@ -69,16 +68,14 @@ PERPLEXITY_MISTAKES = mistakes(
         {"finish": lambda *parts: exp_of_mean(*parts).log().clamp(max=20.0).exp()}),
     exp_in_float32=("keras-team/keras#2317",
         "exp is taken in float32 and is infinite beyond 88 nats | "
-        "exp взята в float32 и бесконечна уже после 88 нат",
-        "math.exp(float(mean))",
+        "exp взята в float32 и бесконечна уже после 88 нат", "math.exp(float(mean))",
         {"finish": lambda *parts: exp_of_mean(*parts).log().float().exp()}),
     product_overflows=("",
         "the probabilities are multiplied before the root is taken: the product of a long text is "
-        "infinite or 0 | вероятности перемножены до извлечения корня: у длинного текста "
-        "произведение бесконечно или 0",
-        "exp(mean(nats)): add logarithms | exp(mean(nats)): складывайте логарифмы",
-        {"finish": lambda costs, real, valid, reduce:
-            costs[real].exp().prod() ** (1 / real.sum())}),
+        "infinite or 0 | "
+        "вероятности перемножены до извлечения корня: у длинного текста произведение бесконечно "
+        "или 0", "exp(mean(nats)): add logarithms | exp(mean(nats)): складывайте логарифмы",
+        {"finish": lambda nats, real, valid, reduce: nats[real].exp().prod() ** (1 / real.sum())}),
 ) + remade(
     mistaken_perplexity,
     (each for each in NLL_MISTAKES

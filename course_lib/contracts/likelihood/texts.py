@@ -141,3 +141,12 @@ def masked(vocab: int, *rows: str) -> Call:
     logits = torch.zeros(*valid.shape, vocab, dtype=torch.float64)
     logits = logits.scatter(-1, token_ids.roll(-1, 1).unsqueeze(-1), chosen)
     return text_call(logits, token_ids, valid)
+
+
+def another(call: Call) -> list[Call]:
+    """A call of the same sizes with other tokens, other logits and another mask."""
+    before, valid = call.args.get("valid"), torch.ones_like(call.token_ids, dtype=torch.bool)
+    valid[..., -1] = before is not None and not before[..., -1].all()
+    if not valid[..., 1:].any():
+        valid[..., -1] = True
+    return [call.but(logits=-call.logits, token_ids=call.token_ids.flip(-1), valid=valid)]

@@ -156,8 +156,7 @@ TYING_MISTAKES = mistakes(
     tie_unlisted=("",
         "parameters() does not list the shared Parameter: no optimiser sees it | "
         "общего параметра нет в parameters(): оптимизатор его не видит",
-        "assign it as an attribute of a module | сделайте его атрибутом модуля",
-        lambda: _unlisted),
+        "assign it as an attribute of a module | сделайте его атрибутом модуля", lambda: _unlisted),
     untied_by_conversion=("Modalities/modalities#357",
         "a change of dtype or device makes two Parameters of one | "
         "смена типа или устройства делает из одного параметра два",
@@ -170,8 +169,7 @@ TYING_MISTAKES = mistakes(
         {"pair": _LoadedPair}),
     untied_by_copying=("",
         "a deep copy of the module has two Parameters | у глубокой копии модуля два параметра",
-        "one copy.deepcopy, with its memo | один copy.deepcopy с его memo",
-        {"pair": _CopiedPair}),
+        "one copy.deepcopy, with its memo | один copy.deepcopy с его memo", {"pair": _CopiedPair}),
     one_for_all_builds=("",
         "all modules of a size share one Parameter | у всех модулей одного размера общий параметр",
         "make a new Parameter in every build | создавайте параметр в каждом вызове", _global),
