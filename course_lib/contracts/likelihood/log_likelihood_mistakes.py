@@ -29,7 +29,7 @@ _SHARED = (
 
 # fmt: off
 LOG_LIKELIHOOD_MISTAKES = remade(
-    mistaken_log_likelihood, (each for each in NLL_MISTAKES if each.name in _SHARED)
+    mistaken_log_likelihood, map({each.name: each for each in NLL_MISTAKES}.__getitem__, _SHARED)
 ) + mistakes(
     mistaken_log_likelihood,
     mean_not_sum=("",
