@@ -116,10 +116,7 @@ def _changes(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length in sorted({min(n, texts.length) for n in (2, 3, 5, 8, texts.length)}):
         for _ in range(2):
             text = texts.text(length)
-            changed = [
-                texts.changed_at(text, place, texts.other(text[place]))
-                for place in texts.places(length)
-            ]
+            changed = [texts.changed_at(text, place) for place in texts.places(length)]
             yield from texts.in_batches(text, changed)
         text = texts.text(length)
         changed = [texts.changed_from(text, place) for place in texts.places(length)]
@@ -146,12 +143,9 @@ def _lengths(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length in texts.lengths()[1:]:
         text = texts.text(length)
         yield CausalityCase((text,), (texts.changed_from(text, 1),))
-        last = texts.changed_at(text, length - 1, texts.other(text[-1]))
+        last = texts.changed_at(text, length - 1)
         yield CausalityCase((text,), (last,))
-        changed = [
-            texts.changed_at(text, place, texts.other(text[place]))
-            for place in texts.places(length, most=15)
-        ]
+        changed = [texts.changed_at(text, place) for place in texts.places(length, most=15)]
         yield from texts.in_batches(text, changed)
 
 

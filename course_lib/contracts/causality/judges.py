@@ -16,7 +16,7 @@ from course_lib.contracts.causality.texts import (
     logits_apart,
 )
 from course_lib.contracts.engine.candidate import Breach, call_candidate
-from course_lib.contracts.engine.subject import Subject
+from course_lib.contracts.engine.subject import Subject, first_places
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
 
@@ -99,27 +99,21 @@ def _logits_breach(
 ) -> Breach:
     """The breach with the first logits that are too far apart."""
     far = apart > causality_tolerance(wanted.dtype)
-    shown, text = _first_places("logits", far, got, wanted), say(_FACTS[fact], **values)
+    shown, text = first_places("logits", far, got, wanted), say(_FACTS[fact], **values)
     return Breach(fact, float(apart.max()), None, mismatches=shown, facts=text, clause=clause)
 
 
-def _first_places(name: str, far: Tensor, got: Tensor, wanted: Tensor) -> tuple[Mismatch, ...]:
-    places = map(tuple, far.nonzero()[:3].tolist())
-    return tuple(Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places)
-
-
-def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """The shape, the dtype and the finiteness of the logits."""
     logits_of(subject, case.before)
-    return 0.0
 
 
-def repeated(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def repeated(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """Two equal calls; what differs by chance is told from what is remembered."""
     first, again = (logits_of(subject, case.before).clone() for _ in range(2))
     apart = logits_apart(first, again)
     if apart.max() <= causality_tolerance(first.dtype):
-        return 0.0
+        return
     if _are_equal(again, logits_of(subject, case.before)) or not _are_equal(
         *(_logits_reseeded(subject, case.before) for _ in range(2))
     ):
@@ -146,19 +140,19 @@ def _is_training(model: Any) -> bool:
     return isinstance(model, nn.Module) and any(part.training for part in model.modules())
 
 
-def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """The caller's ids are only read."""
     ids = ids_for(subject.candidate, case.before)
     kept = ids.clone()
     call_candidate(subject.candidate, ids)
     if torch.equal(ids, kept):
-        return 0.0
-    shown = _first_places("token_ids", ids != kept, ids, kept)
+        return
+    shown = first_places("token_ids", ids != kept, ids, kept)
     equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
     raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
 
 
-def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """Calls with other texts, shorter ones and more of them, change nothing."""
     size = subject.seen.vocab_size
     first = logits_of(subject, case.before)
@@ -173,7 +167,6 @@ def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> float
             breach = _logits_breach(fact, apart, got, kept)
             breach.allowed = say(_FACTS["equal"])
             raise breach
-    return 0.0
 
 
 def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:
@@ -215,9 +208,9 @@ def item_alone(subject: Subject, case: CausalityCase, allowed: float) -> float:
 def measured_effects(subject: Subject) -> dict[str, float]:
     """How far the last logits move with the first token, and all of them when the text is cut."""
     texts = subject.seen
-    text = texts.text(texts.length)
+    text = texts.text()
     whole = logits_of(subject, (text,)).clone()
-    changed = texts.changed_at(text, 0, texts.other(text[0]))
+    changed = texts.changed_at(text, 0)
     past = logits_apart(whole, logits_of(subject, (changed,)), 0.0)[0, -1].max()
     cut = 0.0
     for length in {1, texts.length // 2, texts.length - 1} - {0}:

@@ -38,29 +38,21 @@ def causal_rule(token_ids: Tensor, ahead: int = 0) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool).tril(ahead)
 
 
-def _masked_weights(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax over the keys that may be read."""
-    return scores.masked_fill(~allowed, -math.inf).softmax(-1)
-
-
-def _token_norm(x: Tensor) -> Tensor:
-    """Give every token mean 0 and variance 1 over its own numbers."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-
-
-def _left_alone(x: Tensor, token_ids: Tensor) -> Tensor:
-    """Change nothing."""
-    return x
+def token_norm(x: Tensor, axes: tuple[int, ...] = (-1,)) -> Tensor:
+    """Give every token mean 0 and variance 1 over its own numbers, or over these axes."""
+    centred = x - x.mean(axes, keepdim=True)
+    return centred / (centred.square().mean(axes, keepdim=True) + 1e-5).sqrt()
 
 
 def tiny_causal_lm(
     *,
-    mix: Callable[[Tensor, Tensor], Tensor] = _left_alone,
+    mix: Callable[[Tensor, Tensor], Tensor] = lambda x, token_ids: x,
     allowed: Callable[[Tensor], Tensor] = causal_rule,
-    weigh: Callable[[Tensor, Tensor], Tensor] = _masked_weights,
-    norm: Callable[[Tensor], Tensor] = _token_norm,
-    finish: Callable[[Tensor, Tensor], Tensor] = _left_alone,
+    weigh: Callable[[Tensor, Tensor], Tensor] = lambda scores, allowed: scores.masked_fill(
+        ~allowed, -math.inf
+    ).softmax(-1),
+    norm: Callable[[Tensor], Tensor] = token_norm,
+    finish: Callable[[Tensor, Tensor], Tensor] = lambda logits, token_ids: logits,
 ) -> Callable[[Tensor], Tensor]:
     """A language model of two layers, token_ids [B, T] -> logits [B, T, V]; each step a function.
 
@@ -69,7 +61,9 @@ def tiny_causal_lm(
     embedding, head, layers = numbers()
 
     def model(token_ids: Tensor) -> Tensor:
-        x = mix(embedding[token_ids] + _positions(token_ids.shape[1]), token_ids)
+        position = torch.arange(token_ids.shape[1], dtype=torch.float64).unsqueeze(-1)
+        different = torch.sin(position * torch.arange(1, _WIDTH + 1) * 0.7)  # at every length
+        x = mix(embedding[token_ids] + different, token_ids)
         may_read = allowed(token_ids)
         for query, key, value, out in layers:
             h = norm(x)
@@ -78,9 +72,3 @@ def tiny_causal_lm(
         return finish(norm(x) @ head, token_ids)
 
     return model
-
-
-def _positions(length: int) -> Tensor:
-    """Different numbers for every position of a text of any length."""
-    position = torch.arange(length, dtype=torch.float64).unsqueeze(-1)
-    return torch.sin(position * torch.arange(1, _WIDTH + 1) * 0.7)
