@@ -45,11 +45,8 @@ def _observe(model: Callable[..., Any], options: Mapping[str, Any]) -> Causality
 
 def _clauses(subject: Subject) -> list[Clause]:
     texts, untracked = subject.seen, torch.no_grad()
-    short = [texts.text(min(n, texts.length)) for n in (2, 3, 5)]
-    alike = [
-        CausalityCase((text,) * items, (text,) * items)
-        for text, items in zip(short, (1, 2, 3), strict=True)
-    ]
+    short = [texts.rows(1, length) * items for items, length in ((1, 2), (2, 3), (3, 5))]
+    alike = [CausalityCase(rows, rows) for rows in short]
     allowed, unmoved = causality_tolerance(texts.dtype), untracked(judges.unmoved)
     loose = {torch.float64: 1e-7, torch.float32: 2e-3}.get(texts.dtype, 0.3)
     # fmt: off
@@ -87,7 +84,7 @@ def _clauses(subject: Subject) -> list[Clause]:
 
 def _forms(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length, items in ((2, 1), (1, 1), (1, 2), (3, 2), (texts.length, 1), (2, 3)):
-        rows = tuple(texts.text(min(length, texts.length)) for _ in range(items))
+        rows = texts.rows(items, length)
         yield CausalityCase(rows, rows)
 
 
@@ -96,14 +93,11 @@ def _batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for items, length in ((2, 1), (2, 2), (3, 4), (4, 3), (5, 5), (2, texts.length)):
         if items > texts.rows_at_once(min(length, texts.length)):
             continue
-        before = tuple(texts.text(min(length, texts.length)) for _ in range(items))
+        before = texts.rows(items, length)
         for kept in {0, items // 2, items - 1}:
-            changed = (texts.changed_from(row, 0) for row in before)
-            after = tuple(
-                row if n == kept else new
-                for n, (row, new) in enumerate(zip(before, changed, strict=True))
-            )
-            yield CausalityCase(before, after)
+            after = [texts.changed_from(row, 0) for row in before]
+            after[kept] = before[kept]
+            yield CausalityCase(before, tuple(after))
 
 
 def _few_batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
@@ -114,13 +108,10 @@ def _few_batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
 def _changes(texts: CausalityTexts) -> Iterator[CausalityCase]:
     """Each later token alone, then each with all that follow."""
     for length in sorted({min(n, texts.length) for n in (2, 3, 5, 8, texts.length)}):
-        for _ in range(2):
+        for change in (texts.changed_at, texts.changed_at, texts.changed_from):
             text = texts.text(length)
-            changed = [texts.changed_at(text, place) for place in texts.places(length)]
+            changed = [change(text, place) for place in texts.places(length)]
             yield from texts.in_batches(text, changed)
-        text = texts.text(length)
-        changed = [texts.changed_from(text, place) for place in texts.places(length)]
-        yield from texts.in_batches(text, changed)
 
 
 def _replacements(texts: CausalityTexts) -> Iterator[CausalityCase]:
@@ -142,11 +133,10 @@ def _replacements(texts: CausalityTexts) -> Iterator[CausalityCase]:
 def _lengths(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length in texts.lengths()[1:]:
         text = texts.text(length)
-        yield CausalityCase((text,), (texts.changed_from(text, 1),))
-        last = texts.changed_at(text, length - 1)
-        yield CausalityCase((text,), (last,))
-        changed = [texts.changed_at(text, place) for place in texts.places(length, most=15)]
-        yield from texts.in_batches(text, changed)
+        for changed in (texts.changed_from(text, 1), texts.changed_at(text, length - 1)):
+            yield CausalityCase((text,), (changed,))
+        places = texts.places(length, most=15)
+        yield from texts.in_batches(text, [texts.changed_at(text, place) for place in places])
 
 
 def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:

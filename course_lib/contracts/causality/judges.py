@@ -1,9 +1,8 @@
 """Judge a language model on pairs of texts: which logits moved, and what moved them."""
 
-import random
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +13,7 @@ from course_lib.contracts.causality.texts import (
     differing,
     ids_for,
     logits_apart,
+    reseed,
 )
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.subject import Subject, first_places
@@ -22,9 +22,8 @@ from course_lib.report import Mismatch
 
 # fmt: off
 _FACTS = {
-    "not_tensor":
-        "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен "
-    "torch.Tensor",
+    "not_tensor": "the result is a {came}, not a torch.Tensor | "
+    "результат имеет тип {came}, а нужен torch.Tensor",
     "dtype": "the logits are {came}, not floating-point numbers | "
     "логиты имеют тип {came}, а нужны числа с плавающей точкой",
     "shape": "the logits have shape {came}, the call asks for {wanted} | "
@@ -33,27 +32,21 @@ _FACTS = {
     "NaN или бесконечности: {came} из {wanted} логитов, первый — {place}",
     "finite": "all finite | все конечны",
     "equal": "equal | равны",
-    "future":
-        "the logits at position {place} change with token {later}, which comes {steps} later | "
-        "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
-    "futures":
-        "the logits at position {place} change when {count} later tokens do, the first of them "
-    "{later} "
-        "| "
-        "логиты на позиции {place} меняются вместе с токенами после неё (их {count}, первый — "
-    "{later})",
+    "future": "the logits at position {place} change with token {later}, which comes {steps} later "
+    "| логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
+    "futures": "the logits at position {place} change when {count} later tokens do, the first of "
+    "them {later} | логиты на позиции {place} меняются вместе с токенами после неё (их {count}, "
+    "первый — {later})",
     "item": "item {item} is the same in both calls, and its logits change with other items | "
     "элемент {item} в обоих вызовах тот же, а его логиты меняются вместе с другими",
     "alone": "item {item} alone gives other logits than in its batch of {count} | "
     "элемент {item} отдельно даёт не те логиты, что в пакете из {count}",
-    "training":
-        "the module is in training mode, where dropout is active: call model.eval() first | "
-        "модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
+    "training": "the module is in training mode, where dropout is active: call model.eval() first "
+    "| модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
     "chance": "equal calls differ by chance: if this is dropout, call model.eval() first | "
     "одинаковые вызовы случайно различаются: если это dropout, вызовите model.eval()",
-    "memory":
-        "the second of two equal calls gives other logits: something is kept from the first | "
-        "второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
+    "memory": "the second of two equal calls gives other logits: something is kept from the first "
+    "| второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
     "between": "after calls with other texts the same call gives other logits | "
     "после вызовов с другими текстами тот же вызов даёт другие логиты",
     "overwritten": "later calls wrote into logits that were handed out before | "
@@ -61,6 +54,7 @@ _FACTS = {
     "ids": "the call wrote into its token_ids | вызов изменил свой аргумент token_ids",
 }
 # fmt: on
+_UNEQUAL = ("training", "chance", "memory", "between", "overwritten")
 
 
 def logits_of(subject: Subject, rows: Rows) -> Tensor:
@@ -75,32 +69,28 @@ def logits_of(subject: Subject, rows: Rows) -> Tensor:
         raise _logits_malformed("shape", list(logits.shape), wanted)
     wrong = ~torch.isfinite(logits)
     if wrong.any():
-        places = wrong.nonzero()[:3].tolist()
-        finite = say(_FACTS["finite"])
-        shown = tuple(
-            Mismatch("logits", tuple(place), logits[tuple(place)].item(), finite)
-            for place in places
-        )
-        count = int(wrong.sum())
-        raise _logits_malformed("not_finite", count, logits.numel(), shown, place=places[0])
+        finite, places = say(_FACTS["finite"]), list(map(tuple, wrong.nonzero()[:3].tolist()))
+        shown = [Mismatch("logits", place, logits[place].item(), finite) for place in places]
+        values = {"place": list(places[0]), "allowed": finite}
+        raise _logits_malformed("not_finite", int(wrong.sum()), logits.numel(), *shown, **values)
     return logits.detach()
 
 
 def _logits_malformed(
-    fact: str, came: Any, wanted: Any, shown: tuple[Mismatch, ...] = (), **values: Any
+    fact: str, came: Any, wanted: Any, *shown: Mismatch, allowed: str = "", **values: Any
 ) -> Breach:
-    text = say(_FACTS[fact], came=came, wanted=wanted, **values)
-    allowed = say(_FACTS["finite"]) if fact == "not_finite" else str(wanted)
-    return Breach(fact, str(came), allowed, mismatches=shown, facts=text, clause="result_form")
+    text, right = say(_FACTS[fact], came=came, wanted=wanted, **values), allowed or str(wanted)
+    return Breach(fact, str(came), right, mismatches=shown, facts=text, clause="result_form")
 
 
 def _logits_breach(
     fact: str, apart: Tensor, got: Tensor, wanted: Tensor, clause: str = "", **values: Any
 ) -> Breach:
-    """The breach with the first logits that are too far apart."""
-    far = apart > causality_tolerance(wanted.dtype)
-    shown, text = first_places("logits", far, got, wanted), say(_FACTS[fact], **values)
-    return Breach(fact, float(apart.max()), None, mismatches=shown, facts=text, clause=clause)
+    """The breach with the first logits that are too far apart; some must be equal."""
+    shown = first_places("logits", apart > causality_tolerance(wanted.dtype), got, wanted)
+    allowed = say(_FACTS["equal"]) if fact in _UNEQUAL else None
+    text, worst = say(_FACTS[fact], **values), float(apart.max())
+    return Breach(fact, worst, allowed, mismatches=shown, facts=text, clause=clause)
 
 
 def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> None:
@@ -114,30 +104,23 @@ def repeated(subject: Subject, case: CausalityCase, allowed: float) -> None:
     apart = logits_apart(first, again)
     if apart.max() <= causality_tolerance(first.dtype):
         return
-    if _are_equal(again, logits_of(subject, case.before)) or not _are_equal(
-        *(_logits_reseeded(subject, case.before) for _ in range(2))
-    ):
-        breach = _logits_breach("memory", apart, again, first, "independent_calls")
-    else:
-        fact = "training" if _is_training(subject.candidate) else "chance"
-        breach = _logits_breach(fact, apart, again, first, "no_dropout")
-    breach.allowed = say(_FACTS["equal"])
-    raise breach
+    same = (logits_of(subject, case.before), *_logits_reseeded(subject, case.before))
+    if _are_equal(again, same[0]) or not _are_equal(*same[1:]):
+        raise _logits_breach("memory", apart, again, first, "independent_calls")
+    model = subject.candidate
+    training = isinstance(model, nn.Module) and any(part.training for part in model.modules())
+    fact = "training" if training else "chance"
+    raise _logits_breach(fact, apart, again, first, "no_dropout")
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
     return bool(logits_apart(one, other).max() <= causality_tolerance(one.dtype))
 
 
-def _logits_reseeded(subject: Subject, rows: Rows) -> Tensor:
-    random.seed(5)
-    np.random.seed(5)
-    torch.default_generator.manual_seed(5)
-    return logits_of(subject, rows).clone()
-
-
-def _is_training(model: Any) -> bool:
-    return isinstance(model, nn.Module) and any(part.training for part in model.modules())
+def _logits_reseeded(subject: Subject, rows: Rows) -> Iterator[Tensor]:
+    for _ in range(2):
+        reseed(5)
+        yield logits_of(subject, rows).clone()
 
 
 def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> None:
@@ -145,11 +128,10 @@ def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> None:
     ids = ids_for(subject.candidate, case.before)
     kept = ids.clone()
     call_candidate(subject.candidate, ids)
-    if torch.equal(ids, kept):
-        return
-    shown = first_places("token_ids", ids != kept, ids, kept)
-    equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
-    raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
+    if not torch.equal(ids, kept):
+        shown = first_places("token_ids", ids != kept, ids, kept)
+        equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
+        raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
 
 
 def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> None:
@@ -162,11 +144,8 @@ def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> None:
         logits_of(subject, rows)
     for fact in ("overwritten", "between"):
         got = first if fact == "overwritten" else logits_of(subject, case.before)
-        apart = logits_apart(kept, got)
-        if apart.max() > causality_tolerance(kept.dtype):
-            breach = _logits_breach(fact, apart, got, kept)
-            breach.allowed = say(_FACTS["equal"])
-            raise breach
+        if not _are_equal(kept, got):
+            raise _logits_breach(fact, logits_apart(kept, got), got, kept)
 
 
 def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:

@@ -1,11 +1,9 @@
 """Name a model that is not causal by the pattern of what moves what, whatever its weights are."""
 
-import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +14,7 @@ from course_lib.contracts.causality.texts import (
     causality_tolerance,
     ids_for,
     logits_apart,
+    reseed,
 )
 from course_lib.contracts.causality.tiny_lm import VOCAB_SIZE, tiny_causal_lm
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
@@ -69,9 +68,7 @@ def _moved(model: Model, before: Rows | Tensor, after: Rows, seed: int | None = 
     logits = [before] if isinstance(before, Tensor) else []
     for rows in (before, after)[len(logits) :]:
         if seed is not None:
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.default_generator.manual_seed(seed)
+            reseed(seed)
         logits.append(model(ids_for(model, rows)).detach().clone())
     apart = logits_apart(*logits)
     return ~(apart.amax(-1) <= causality_tolerance(logits[0].dtype))
@@ -164,7 +161,7 @@ def _reads_last(model: Model, text: tuple[int, ...], last: tuple[int, ...]) -> b
 
 def _pattern_of_items(model: Model, texts: CausalityTexts) -> str | list[Any]:
     """Whether items move one another, and which of them read their own future."""
-    rows = tuple(texts.text() for _ in range(3))
+    rows = texts.rows(3, texts.length)
     moved = _moved(model, rows, (rows[0], texts.changed_from(rows[1], 0), rows[2]))
     if moved[0].any() or moved[2].any():
         return "items"

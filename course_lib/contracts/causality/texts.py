@@ -1,9 +1,11 @@
 """Pairs of texts for a language model, and how far apart its logits are on them."""
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -92,6 +94,13 @@ def ids_for(model: Callable[..., Any], rows: Rows) -> Tensor:
     return ids
 
 
+def reseed(seed: int) -> None:
+    """Let chance begin anew, wherever a model may take it from."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+
+
 class CausalityTexts:
     """Texts over a vocabulary, and what can be changed in them; the same ones every time."""
 
@@ -105,6 +114,10 @@ class CausalityTexts:
         size = (length or self.length,)
         ids = torch.randint(self.least, self.vocab_size, size, generator=self.generator)
         return tuple(ids.tolist())
+
+    def rows(self, items: int, length: int) -> Rows:
+        """So many texts of this length, or of the greatest."""
+        return tuple(self.text(min(length, self.length)) for _ in range(items))
 
     def other(self, token: int) -> int:
         """A random id that is not this one."""

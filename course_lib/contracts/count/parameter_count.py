@@ -24,9 +24,8 @@ _FACTS = {
     "сосчитано {came}, а верно {wanted}: {difference:+d}",
     "remembered": "after another module was counted, this one gives {came} instead of {wanted} | "
     "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
-    "grown":
-        "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right | "
-        "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
+    "grown": "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right "
+    "| в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
     "changed": "counting changed the module: {part} | подсчёт изменил модуль: {part}",
     "kept": "unchanged | без изменений",
     "frozen_in":

@@ -42,17 +42,14 @@ _FACTS = {
     "{when} параметров два, и числа в них разные",
     "two_equal": "{when} there are two Parameters: equal now, but in two places of memory | "
     "{when} параметров два: сейчас они равны, но лежат в памяти отдельно",
-    "two_sharing":
-        "{when} there are two Parameters over one memory, so one matrix is stepped twice | "
-        "{when} параметров два, а память одна: одна матрица делает два шага",
-    "two_frozen":
-        "{when} there are two Parameters over one memory, and a frozen one never learns | "
-        "{when} параметров два, а память одна; замороженный не обучается",
+    "two_sharing": "{when} there are two Parameters over one memory, so one matrix is stepped "
+    "twice | {when} параметров два, а память одна: одна матрица делает два шага",
+    "two_frozen": "{when} there are two Parameters over one memory, and a frozen one never learns "
+    "| {when} параметров два, а память одна; замороженный не обучается",
     "listed": "{when} parameters() lists the shared Parameter {came} times | "
     "{when} общий параметр встречается в parameters() столько раз: {came}",
-    "replaced":
-        "{when} another Parameter stands there than before | {when} на его месте стоит другой "
-    "параметр",
+    "replaced": "{when} another Parameter stands there than before | "
+    "{when} на его месте стоит другой параметр",
     "frozen":
         "the shared Parameter does not require a gradient | общий параметр не требует градиента",
     "no_gradient":
@@ -63,9 +60,8 @@ _FACTS = {
     "шаг сдвигает общий параметр не так, как одиночный; отличие {came}",
     "not_converted":
         "after .to({wanted}) the weight is {came} | после .to({wanted}) вес имеет тип {came}",
-    "copy_shared":
-        "the deep copy holds the Parameter of the original | в глубокой копии стоит параметр "
-    "оригинала",
+    "copy_shared": "the deep copy holds the Parameter of the original | "
+    "в глубокой копии стоит параметр оригинала",
     "copied": "the deep copy has other numbers; they are off by {came} | "
     "в глубокой копии другие числа; отличие {came}",
     "loaded": "the loaded numbers are not those that were saved; they are off by {came} | "
