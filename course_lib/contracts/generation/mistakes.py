@@ -4,34 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
 
-
-def mistaken_generation(**steps: Callable[..., Any]) -> Callable[..., tuple[list[int], str]]:
-    """Greedy generation with some steps replaced, by name; without any it is right."""
-    take = {**_RIGHT, **steps}
-
-    def generate(
-        model: Any, prompt: Any, max_new_tokens: int, eos_id: int | None = None
-    ) -> tuple[list[int], str]:
-        size = model.max_length
-        ids = take["guard"]([int(token) for token in prompt], size, max_new_tokens)
-        start, asked, was = len(ids), take["asked"](max_new_tokens, ids), model.training
-        stop = take["before"](ids, eos_id)
-        take["enter"](model)
-        while not stop:
-            stop = take["full"](ids, start, asked, take["room"](size))
-            if stop:
-                break
-            fed = take["feed"](ids, start, size)
-            ids.append(int(take["pick"](model(torch.tensor(fed)))))
-            if take["ends"](ids, start, eos_id, asked, size):
-                stop = "eos"
-        take["leave"](model, was)
-        return take["finish"](prompt, ids, start, stop, asked, eos_id)
-
-    return generate
+Answer = tuple[list[int], str]
 
 
 def _checked_prompt(ids: list[int], size: int, asked: int) -> list[int]:
@@ -41,47 +18,54 @@ def _checked_prompt(ids: list[int], size: int, asked: int) -> list[int]:
     return ids
 
 
-def _reached_limit(ids: list[int], start: int, asked: int, room: int) -> str:
-    """Name the limit that leaves no room for another token: the asked number comes first."""
-    if len(ids) - start >= asked:
-        return "length_limit"
-    return "context" if len(ids) >= room else ""
+def mistaken_generation(
+    *,
+    guard: Callable[[list[int], int, int], list[int]] = _checked_prompt,
+    asked: Callable[[int, list[int]], int] = lambda max_new_tokens, ids: max_new_tokens,
+    before: Callable[[list[int], Any], str] = lambda ids, eos_id: "",
+    enter: Callable[[Any], Any] = lambda model: model.eval(),
+    room: Callable[[int], int] = lambda size: size,
+    reason: Callable[[bool, bool], str] = lambda enough, full: (
+        "length_limit" if enough else "context"
+    ),
+    feed: Callable[[list[int], int, int], list[int]] = lambda ids, start, size: ids,
+    pick: Callable[[Tensor], Any] = lambda logits: logits[-1].argmax(),
+    ends: Callable[..., bool] = lambda ids, start, eos_id, limit, size: ids[-1] == eos_id,
+    leave: Callable[[Any, bool], Any] = lambda model, was: model.train(was),
+    finish: Callable[..., Answer] = lambda prompt, ids, start, stop, eos_id: (ids[start:], stop),
+) -> Callable[..., Answer]:
+    """Greedy generation with some steps replaced; `reason` names what leaves no room for more."""
+
+    def generate(model: Any, prompt: Any, max_new_tokens: int, eos_id: int | None = None) -> Answer:
+        size, was = model.max_length, model.training
+        ids = guard([int(token) for token in prompt], size, max_new_tokens)
+        start, limit, stop = len(ids), asked(max_new_tokens, ids), before(ids, eos_id)
+        enter(model)
+        while not stop:
+            enough, full = len(ids) - start >= limit, len(ids) >= room(size)
+            if enough or full:
+                stop = reason(enough, full)
+                break
+            ids.append(int(pick(model(torch.tensor(feed(ids, start, size))))))
+            if ends(ids, start, eos_id, limit, size):
+                stop = "eos"
+        leave(model, was)
+        return finish(prompt, ids, start, stop, eos_id)
+
+    return generate
 
 
-_RIGHT = {
-    "guard": _checked_prompt,
-    "asked": lambda max_new_tokens, ids: max_new_tokens,
-    "before": lambda ids, eos_id: "",
-    "enter": lambda model: model.eval(),
-    "room": lambda size: size,
-    "full": _reached_limit,
-    "feed": lambda ids, start, size: ids,
-    "pick": lambda logits: logits[-1].argmax(),
-    "ends": lambda ids, start, eos_id, asked, size: ids[-1] == eos_id,
-    "leave": lambda model, was: model.train(was),
-    "finish": lambda prompt, ids, start, stop, asked, eos_id: (ids[start:], stop),
-}
-
-
-def _prompt_grown(prompt: list[int], ids: list[int], start: int, stop: str, *_: Any) -> tuple:
+def _prompt_grown(prompt: list[int], ids: list[int], start: int, stop: str, *_: Any) -> Answer:
     """Leave the new ids in the caller's own list."""
     prompt[:] = ids
     return ids[start:], stop
 
 
-def _refusing_late(
-    model: Any, prompt: Any, max_new_tokens: int, eos_id: int | None = None
-) -> tuple:
+def _refusing_late(model: Any, prompt: Any, *rest: Any, **named: Any) -> Answer:
     """Switch to eval before the prompt is looked at."""
     if len(prompt) > model.max_length:
         model.eval()
-    return mistaken_generation()(model, prompt, max_new_tokens, eos_id)
-
-
-def _context_first(ids: list[int], start: int, asked: int, room: int) -> str:
-    if len(ids) >= room:
-        return "context"
-    return "length_limit" if len(ids) - start >= asked else ""
+    return mistaken_generation()(model, prompt, *rest, **named)
 
 
 # fmt: off
@@ -152,7 +136,7 @@ GENERATION_MISTAKES = mistakes(
     prompt_returned_too=("",
         "the prompt is returned together with the new ids | "
         "вместе с новыми ids возвращена и затравка", "return ids[len(prompt):]",
-        {"finish": lambda prompt, ids, start, stop, asked, eos: (ids, stop)}),
+        {"finish": lambda prompt, ids, start, stop, eos_id: (ids, stop)}),
     prompt_grows=("",
         "the new ids are appended to the caller's own prompt | "
         "новые ids дописаны прямо в переданную затравку",
@@ -160,33 +144,33 @@ GENERATION_MISTAKES = mistakes(
     end_left_out=("",
         "EOS itself is not among the new ids | самого EOS нет среди новых ids",
         "append the token, then compare | сначала добавьте токен, потом сравните",
-        {"finish": lambda prompt, ids, start, stop, asked, eos_id:
+        {"finish": lambda prompt, ids, start, stop, eos_id:
             (ids[start : -1 if stop == "eos" else None], stop)}),
     never_stops_at_eos=("pegainfer-project/pegainfer#238",
         "EOS stops nothing: generation always runs to a limit | "
         "EOS ничего не останавливает: генерация всегда идёт до предела",
         'if token == eos_id: stop with "eos" | при token == eos_id остановка с «eos»',
-        {"ends": lambda ids, start, eos_id, asked, size: False}),
+        {"ends": lambda ids, start, eos_id, limit, size: False}),
     junk_after_eos=("lvyufeng/PocketLLM#133",
         "after EOS it goes on to the limit, and the junk is returned | "
         "после EOS генерация идёт до предела, и возвращается мусор",
         "leave the loop at EOS | выходите из цикла на EOS",
-        {"ends": lambda ids, start, eos_id, asked, size: False,
-         "finish": lambda prompt, ids, start, stop, asked, eos_id:
+        {"ends": lambda ids, start, eos_id, limit, size: False,
+         "finish": lambda prompt, ids, start, stop, eos_id:
              (ids[start:], "eos" if eos_id in ids[start:] else stop)}),
     eos_zero_ignored=("openvinotoolkit/openvino.genai#3593",
         "eos_id = 0 counts as no EOS at all | eos_id = 0 принят за отсутствие EOS",
         "if eos_id is not None",
-        {"ends": lambda ids, start, eos_id, asked, size: bool(eos_id) and ids[-1] == eos_id}),
+        {"ends": lambda ids, start, eos_id, limit, size: bool(eos_id) and ids[-1] == eos_id}),
     no_eos_means_zero=("anthony-chaudhary/fak#12604",
         "without an eos_id token 0 ends the text | без eos_id текст кончается на токене 0",
         "if eos_id is not None",
-        {"ends": lambda ids, start, eos_id, asked, size: ids[-1] == (eos_id or 0)}),
+        {"ends": lambda ids, start, eos_id, limit, size: ids[-1] == (eos_id or 0)}),
     eos_in_prompt_stops=("",
         "an EOS inside the prompt ends the text after one new token | "
         "EOS внутри затравки обрывает текст после одного нового токена",
         "compare the new token only | сравнивайте только новый токен",
-        {"ends": lambda ids, start, eos_id, asked, size: eos_id in ids}),
+        {"ends": lambda ids, start, eos_id, limit, size: eos_id in ids}),
     eos_in_prompt_is_the_end=("",
         "a prompt with an EOS in it gets no new token at all | "
         "затравка с EOS внутри не получает ни одного нового токена",
@@ -196,13 +180,13 @@ GENERATION_MISTAKES = mistakes(
         'EOS as the last allowed token is reported as "length_limit" | '
         "EOS на последнем разрешённом токене назван «length_limit»",
         "test for EOS before the limits | проверяйте EOS раньше пределов",
-        {"ends": lambda ids, start, eos_id, asked, size:
-            ids[-1] == eos_id and len(ids) - start < asked}),
+        {"ends": lambda ids, start, eos_id, limit, size:
+            ids[-1] == eos_id and len(ids) - start < limit}),
     eos_in_last_place_called_context=("",
         'EOS in the last place of the context is reported as "context" | '
         "EOS на последнем месте контекста назван «context»",
         "test for EOS before the limits | проверяйте EOS раньше пределов",
-        {"ends": lambda ids, start, eos_id, asked, size: ids[-1] == eos_id and len(ids) < size}),
+        {"ends": lambda ids, start, eos_id, limit, size: ids[-1] == eos_id and len(ids) < size}),
     one_token_too_many=("",
         "one token more than max_new_tokens | новых токенов на один больше, чем max_new_tokens",
         "for _ in range(max_new_tokens)",
@@ -231,16 +215,14 @@ GENERATION_MISTAKES = mistakes(
     context_before_length_limit=("",
         'where both limits are reached at once it says "context" | '
         "когда оба предела достигнуты сразу, назван «context»",
-        "test max_new_tokens first | сначала проверяйте max_new_tokens", {"full": _context_first}),
+        "test max_new_tokens first | сначала проверяйте max_new_tokens",
+        {"reason": lambda enough, full: "context" if full else "length_limit"}),
     full_context_called_length_limit=("",
         'a full context is reported as "length_limit" | полный контекст назван «length_limit»',
-        'return new_ids, "context"',
-        {"full": lambda ids, start, asked, room:
-            "length_limit" if len(ids) - start >= asked or len(ids) >= room else ""}),
+        'return new_ids, "context"', {"reason": lambda enough, full: "length_limit"}),
     length_limit_called_context=("",
         'the limit of new tokens is reported as "context" | '
         "предел числа новых токенов назван «context»", 'return new_ids, "length_limit"',
-        {"full": lambda ids, start, asked, room:
-            "context" if len(ids) - start >= asked or len(ids) >= room else ""}),
+        {"reason": lambda enough, full: "context"}),
 )
 # fmt: on
