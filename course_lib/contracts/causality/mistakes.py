@@ -2,19 +2,79 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.contracts.causality.tiny_lm import (
-    causal_rule,
-    numbers,
-    tiny_causal_lm,
-    token_norm,
-)
 from course_lib.contracts.engine.mistake import mistakes
+
+VOCAB_SIZE = 11
+_WIDTH = 6
+
+
+class _Numbers(NamedTuple):
+    """The embeddings, the output matrix and, for each layer, query, key, value and output."""
+
+    embedding: Tensor
+    head: Tensor
+    layers: tuple[Tensor, ...]
+
+
+@lru_cache(maxsize=1)
+def numbers() -> _Numbers:
+    """Draw the numbers once, from a generator of their own."""
+    generator = torch.Generator().manual_seed(31)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    layers = tuple(drawn(4, _WIDTH, _WIDTH) / math.sqrt(_WIDTH) for _ in range(2))
+    return _Numbers(drawn(VOCAB_SIZE, _WIDTH), drawn(_WIDTH, VOCAB_SIZE), layers)
+
+
+def causal_rule(token_ids: Tensor, ahead: int = 0) -> Tensor:
+    """May query i read key j: no key after the query, or so many more. [T, T]"""
+    length = token_ids.shape[1]
+    return torch.ones(length, length, dtype=torch.bool).tril(ahead)
+
+
+def token_norm(x: Tensor, axes: tuple[int, ...] = (-1,)) -> Tensor:
+    """Give every token mean 0 and variance 1 over its own numbers, or over these axes."""
+    centred = x - x.mean(axes, keepdim=True)
+    return centred / (centred.square().mean(axes, keepdim=True) + 1e-5).sqrt()
+
+
+def tiny_causal_lm(
+    *,
+    mix: Callable[[Tensor, Tensor], Tensor] = lambda x, token_ids: x,
+    allowed: Callable[[Tensor], Tensor] = causal_rule,
+    weigh: Callable[[Tensor, Tensor], Tensor] = lambda scores, allowed: scores.masked_fill(
+        ~allowed, -math.inf
+    ).softmax(-1),
+    norm: Callable[[Tensor], Tensor] = token_norm,
+    finish: Callable[[Tensor, Tensor], Tensor] = lambda logits, token_ids: logits,
+) -> Callable[[Tensor], Tensor]:
+    """A language model of two layers, token_ids [B, T] -> logits [B, T, V]; each step a function.
+
+    `mix` changes the embeddings, `finish` the logits; both get the token ids too.
+    """
+    embedding, head, layers = numbers()
+
+    def model(token_ids: Tensor) -> Tensor:
+        position = torch.arange(token_ids.shape[1], dtype=torch.float64).unsqueeze(-1)
+        different = torch.sin(position * torch.arange(1, _WIDTH + 1) * 0.7)  # at every length
+        x = mix(embedding[token_ids] + different, token_ids)
+        may_read = allowed(token_ids)
+        for query, key, value, out in layers:
+            h = norm(x)
+            scores = h @ query @ (h @ key).mT / math.sqrt(_WIDTH)
+            x = x + weigh(scores, may_read) @ (h @ value) @ out
+        return finish(norm(x) @ head, token_ids)
+
+    return model
 
 
 def _remembering_lm() -> Callable[[Tensor], Tensor]:
@@ -57,8 +117,7 @@ CAUSALITY_MISTAKES = mistakes(
         lambda: tiny_causal_lm(norm=partial(token_norm, axes=(1, 2)))),
     mask_inverted=("pytorch/pytorch#120668",
         "the mask is read the other way round: the future is open, the past is hidden | "
-        "маска понята наоборот: будущее открыто, прошлое закрыто",
-        "masked_fill(~allowed, -inf)",
+        "маска понята наоборот: будущее открыто, прошлое закрыто", "masked_fill(~allowed, -inf)",
         lambda: tiny_causal_lm(weigh=lambda scores, allowed:
             scores.masked_fill(allowed, -math.inf).softmax(-1).nan_to_num(0.0))),
     mask_transposed=("",
@@ -66,8 +125,7 @@ CAUSALITY_MISTAKES = mistakes(
         "запросы и ключи маски переставлены: токен читает только будущее",
         "tril, not triu: rows are queries | tril, а не triu: строки — запросы",
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids).mT)),
-    read_backwards=("",
-        "the text is read from its end, in both directions or in reverse | "
+    read_backwards=("", "the text is read from its end, in both directions or in reverse | "
         "текст читается с конца или сразу в обе стороны",
         "no flip of the time axis | не переворачивайте ось времени",
         lambda: lambda ids: tiny_causal_lm()(ids.flip(1)).flip(1)),
@@ -82,8 +140,7 @@ CAUSALITY_MISTAKES = mistakes(
         "F.pad(x, (kernel - 1, 0)): left only | F.pad(x, (kernel - 1, 0)): слева",
         lambda: tiny_causal_lm(mix=lambda x, ids:
             0.5 * F.pad(x, (0, 0, 1, 0))[:, :-1] + x - 0.7 * F.pad(x, (0, 0, 0, 1))[:, 1:])),
-    next_token_added=("",
-        "the target is among the inputs: what follows is added or concatenated | "
+    next_token_added=("", "the target is among the inputs: what follows is added or concatenated | "
         "среди входов есть цель: следующий токен прибавлен или приписан",
         "input ids[:, :-1], targets ids[:, 1:] | вход ids[:, :-1], цели ids[:, 1:]",
         lambda: tiny_causal_lm(mix=lambda x, ids:
@@ -104,18 +161,15 @@ CAUSALITY_MISTAKES = mistakes(
         "summaries of finished chunks only | только сводки прошлых кусков",
         lambda: tiny_causal_lm(mix=lambda x, ids:
             x + torch.cat([part.mean(1, True).expand_as(part) for part in x.split(3, 1)], 1))),
-    last_token_added=("",
-        "the last token, taken for a summary of the text, reaches every place | "
+    last_token_added=("", "the last token, taken for a summary of the text, reaches every place | "
         "последний токен, взятый как сводка текста, попадает на все позиции",
         "each place has only its own past | у каждой позиции только своё прошлое",
         lambda: tiny_causal_lm(mix=lambda x, ids: x + x[:, -1:])),
-    mask_table_too_small=("",
-        "texts longer than a stored mask are not masked | "
+    mask_table_too_small=("", "texts longer than a stored mask are not masked | "
         "тексты длиннее хранимой маски идут без маски",
         "make the mask for the length that came | стройте маску по длине входа",
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) | (ids.shape[1] > 4))),
-    mask_for_first_item=("facebookresearch/jepa#93",
-        "only the first item of the batch is masked | "
+    mask_for_first_item=("facebookresearch/jepa#93", "only the first item of the batch is masked | "
         "маска действует только на первый элемент пакета",
         "let [T, T] broadcast over the batch | маска [T, T] на весь пакет",
         lambda: tiny_causal_lm(allowed=lambda ids:

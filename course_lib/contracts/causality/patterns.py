@@ -7,7 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES
+from course_lib.contracts.causality.mistakes import (
+    CAUSALITY_MISTAKES,
+    VOCAB_SIZE,
+    tiny_causal_lm,
+)
 from course_lib.contracts.causality.texts import (
     CausalityTexts,
     Rows,
@@ -16,7 +20,6 @@ from course_lib.contracts.causality.texts import (
     logits_apart,
     reseed,
 )
-from course_lib.contracts.causality.tiny_lm import VOCAB_SIZE, tiny_causal_lm
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.subject import Subject
 from course_lib.contracts.engine.watch import Probe

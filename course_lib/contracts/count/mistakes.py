@@ -96,50 +96,40 @@ PARAMETER_COUNT_MISTAKES = mistakes(
         "modules inside the children are left out | модули ещё глубже не сосчитаны",
         "module.parameters()", {"tensors": lambda module:
             [t for m in (module, *module.children()) for t in m.parameters(recurse=False)]}),
-    leaf_modules_only=("",
-        "a module that has children loses its own Parameters | "
-        "у модуля с вложенными модулями потеряны его собственные параметры",
-        "module.parameters()", {"tensors": _leaves_only}),
-    biases_left_out=("",
-        "biases are left out | смещения (bias) не сосчитаны",
+    leaf_modules_only=("", "a module that has children loses its own Parameters | "
+        "у модуля с вложенными модулями потеряны его собственные параметры", "module.parameters()",
+        {"tensors": _leaves_only}),
+    biases_left_out=("", "biases are left out | смещения (bias) не сосчитаны",
         "every Parameter counts | считается каждый параметр",
         {"tensors": lambda module: [t for n, t in module.named_parameters() if "bias" not in n]}),
-    matrices_only=("",
-        "vectors and scalars are left out: biases and the gains of norms | "
+    matrices_only=("", "vectors and scalars are left out: biases and the gains of norms | "
         "векторы и скаляры не сосчитаны: смещения (bias) и множители нормализаций",
         "every Parameter counts, whatever its shape | форма параметра не важна",
         {"kept": lambda found: [t for t in found if t.dim() > 1]}),
     shape_summed=("",
         "the sizes of a shape are added, not multiplied | размеры осей сложены, а не перемножены",
         "parameter.numel()", {"size": lambda tensor: sum(tensor.shape)}),
-    rows_counted=("",
-        "the rows of a matrix are counted, not its numbers | "
+    rows_counted=("", "the rows of a matrix are counted, not its numbers | "
         "сосчитаны строки матрицы, а не её числа",
         "numel(), not len() or shape[0] | numel(), а не len() или shape[0]",
         {"size": lambda tensor: tensor.shape[0] if tensor.dim() else 1}),
-    tensors_counted=("",
-        "the Parameters are counted, not the numbers in them | "
+    tensors_counted=("", "the Parameters are counted, not the numbers in them | "
         "сосчитаны сами параметры, а не числа в них",
         "sum of parameter.numel() | сумма parameter.numel()", {"size": lambda tensor: 1}),
-    bytes_counted=("",
-        "bytes are counted, not numbers | сосчитаны байты, а не числа",
+    bytes_counted=("", "bytes are counted, not numbers | сосчитаны байты, а не числа",
         "numel(), without element_size() | numel() без element_size()",
         {"size": lambda tensor: tensor.numel() * tensor.element_size()}),
-    equal_shapes_merged=("",
-        "Parameters of one shape are taken for one Parameter | "
-        "параметры одной формы приняты за один параметр",
-        _BY_IDENTITY, {"kept": partial(_distinct, key=lambda tensor: tuple(tensor.shape))}),
-    equal_values_merged=("",
-        "Parameters with equal numbers are taken for one Parameter | "
-        "параметры с равными числами приняты за один параметр",
-        _BY_IDENTITY,
+    equal_shapes_merged=("", "Parameters of one shape are taken for one Parameter | "
+        "параметры одной формы приняты за один параметр", _BY_IDENTITY,
+        {"kept": partial(_distinct, key=lambda tensor: tuple(tensor.shape))}),
+    equal_values_merged=("", "Parameters with equal numbers are taken for one Parameter | "
+        "параметры с равными числами приняты за один параметр", _BY_IDENTITY,
         {"kept": partial(_distinct, key=lambda tensor: (tensor.shape, str(tensor.tolist())))}),
     addresses_merged=("",
         "repeats are told by memory address, and on the meta device all addresses are 0 | "
         "повторы ищутся по адресу в памяти, а на устройстве meta все адреса — 0",
         _BY_IDENTITY, {"kept": partial(_distinct, key=Tensor.data_ptr)}),
-    storages_merged=("",
-        "Parameters cut from one storage are taken for one Parameter | "
+    storages_merged=("", "Parameters cut from one storage are taken for one Parameter | "
         "параметры, вырезанные из одного хранилища, приняты за один", _BY_IDENTITY,
         {"kept": partial(_distinct, key=lambda tensor: tensor.untyped_storage().data_ptr())}),
     small_integers=("",
@@ -147,12 +137,10 @@ PARAMETER_COUNT_MISTAKES = mistakes(
         "на большой матрице произведение не помещается в 32 бита",
         "Python integers or int64 | целые Python или int64", {"size": lambda tensor:
             torch.tensor(tensor.shape, dtype=torch.int32).prod(dtype=torch.int32)}),
-    first_count_kept=("",
-        "the count of an earlier module of the same class comes back | "
+    first_count_kept=("", "the count of an earlier module of the same class comes back | "
         "возвращается число, сосчитанное для прежнего модуля того же класса",
         "count anew on every call | считайте заново при каждом вызове", _remembering_count),
-    parameters_frozen=("",
-        "counting switches requires_grad off, and the module trains no more | "
+    parameters_frozen=("", "counting switches requires_grad off, and the module trains no more | "
         "подсчёт выключает requires_grad, и модуль больше не обучается",
         "only read the Parameters | только читайте параметры", lambda: _freezing_count),
 )

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from course_lib.contracts.engine.watch import Probe
 
 
-class Sample(nn.Module):
+class OneLine(nn.Module):
+    """A module whose text is one line."""
+
+    def __repr__(self) -> str:
+        return " ".join(super().__repr__().split())
+
+
+class Sample(OneLine):
     """A module put together from named Parameters, modules, buffers and plain tensors."""
 
     def __init__(
@@ -36,15 +43,9 @@ class Sample(nn.Module):
         buffers = [f"{name}: buffer {list(value.shape)}" for name, value in self._buffers.items()]
         return ", ".join([*own, *buffers, *([self.note] if self.note else [])])
 
-    def __repr__(self) -> str:
-        return " ".join(super().__repr__().split())
 
-
-class Chain(nn.Sequential):
-    """Modules in a row whose text is one line."""
-
-    def __repr__(self) -> str:
-        return " ".join(super().__repr__().split())
+class Chain(OneLine, nn.Sequential):
+    """Modules in a row."""
 
 
 def _weight(*shape: int, **options: Any) -> nn.Parameter:

@@ -81,26 +81,23 @@ def _right(module: nn.Module) -> int:
 
 
 def _compare(came: int, wanted: int, fact: str) -> None:
-    if came == wanted:
-        return
-    text = say(_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
-    mismatch = Mismatch("count", (), came, wanted)
-    raise Breach(fact, str(came), str(wanted), mismatches=(mismatch,), facts=text)
+    if came != wanted:
+        text = say(_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
+        wrong = (Mismatch("count", (), came, wanted),)
+        raise Breach(fact, str(came), str(wanted), mismatches=wrong, facts=text)
 
 
-def _formed(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _formed(subject: Subject, call: ModuleCall, allowed: float) -> None:
     _count(subject, call.module())
-    return 0.0
 
 
-def _counted(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _counted(subject: Subject, call: ModuleCall, allowed: float) -> None:
     module = call.module()
     wanted = _right(module)
     _compare(_count(subject, module), wanted, "wrong")
-    return 0.0
 
 
-def _again(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _again(subject: Subject, call: ModuleCall, allowed: float) -> None:
     """Another module in between changes nothing, and counting leaves the module as it was."""
     module = call.module()
     for number, part in enumerate(module.modules()):
@@ -120,7 +117,6 @@ def _again(subject: Subject, call: ModuleCall, allowed: float) -> float:
     before = copy.deepcopy(_state(frozen))
     _count(subject, frozen)
     _compare_state(frozen, before)
-    return 0.0
 
 
 def _compare_state(module: nn.Module, before: dict[str, Any]) -> None:

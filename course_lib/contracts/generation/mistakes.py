@@ -71,22 +71,18 @@ def _refusing_late(model: Any, prompt: Any, *rest: Any, **named: Any) -> Answer:
 # fmt: off
 GENERATION_MISTAKES = mistakes(
     mistaken_generation,
-    first_row_read=("",
-        "the next token is read from the logits of the first position | "
-        "следующий токен взят из логитов первой позиции",
-        "logits[-1].argmax()", {"pick": lambda logits: logits[0].argmax()}),
-    last_row_but_one_read=("",
-        "the next token is read from the last position but one | "
-        "следующий токен взят из предпоследней позиции",
-        "logits[-1].argmax()", {"pick": lambda logits: logits[-2:][0].argmax()}),
+    first_row_read=("", "the next token is read from the logits of the first position | "
+        "следующий токен взят из логитов первой позиции", "logits[-1].argmax()",
+        {"pick": lambda logits: logits[0].argmax()}),
+    last_row_but_one_read=("", "the next token is read from the last position but one | "
+        "следующий токен взят из предпоследней позиции", "logits[-1].argmax()",
+        {"pick": lambda logits: logits[-2:][0].argmax()}),
     all_rows_at_once=("",
         "argmax runs over all positions together | argmax берётся сразу по всем позициям",
         "logits[-1].argmax()", {"pick": lambda logits: logits.argmax() % logits.shape[-1]}),
-    least_likely_chosen=("",
-        "the least likely token is chosen | выбран наименее вероятный токен",
+    least_likely_chosen=("", "the least likely token is chosen | выбран наименее вероятный токен",
         "argmax, not argmin | argmax, а не argmin", {"pick": lambda logits: logits[-1].argmin()}),
-    drawn_at_random=("",
-        "tokens are drawn at random, here the likeliest one is asked for | "
+    drawn_at_random=("", "tokens are drawn at random, here the likeliest one is asked for | "
         "токены выбраны случайно, а нужен самый вероятный", "logits[-1].argmax()",
         {"pick": lambda logits: torch.multinomial(logits[-1].float().softmax(-1), 1)[0]}),
     only_the_last_token_fed=("",
@@ -117,32 +113,26 @@ GENERATION_MISTAKES = mistakes(
         "начало затравки отрезано, чтобы уместить max_new_tokens",
         'keep it all; stop with "context" | оставьте её целой; остановка с «context»',
         {"guard": lambda ids, size, asked: ids[-max(size - asked, 1):]}),
-    no_eval=("d2l-ai/d2l-en@4c2b6d39",
-        "the model is left in training mode: dropout is on | "
+    no_eval=("d2l-ai/d2l-en@4c2b6d39", "the model is left in training mode: dropout is on | "
         "модель осталась в режиме обучения: dropout включён",
         "model.eval() before the loop | model.eval() перед циклом", {"enter": lambda model: None}),
-    left_in_eval=("",
-        "the model stays in eval mode: training goes on without dropout | "
+    left_in_eval=("", "the model stays in eval mode: training goes on without dropout | "
         "модель остаётся в режиме eval: обучение продолжится без dropout",
         "model.train(was_training)", {"leave": lambda model, was: None}),
     left_in_eval_by_a_refusal=("",
         "eval comes before the check of the prompt: after a refusal the model stays in eval mode | "
         "eval вызван до проверки затравки: после отказа модель остаётся в режиме eval",
         "try: … finally: model.train(was)", lambda: _refusing_late),
-    always_left_in_training=("",
-        "a model that was in eval mode is left in training mode | "
-        "модель, бывшая в режиме eval, оставлена в режиме обучения",
-        "model.train(was_training)", {"leave": lambda model, was: model.train()}),
-    prompt_returned_too=("",
-        "the prompt is returned together with the new ids | "
+    always_left_in_training=("", "a model that was in eval mode is left in training mode | "
+        "модель, бывшая в режиме eval, оставлена в режиме обучения", "model.train(was_training)",
+        {"leave": lambda model, was: model.train()}),
+    prompt_returned_too=("", "the prompt is returned together with the new ids | "
         "вместе с новыми ids возвращена и затравка", "return ids[len(prompt):]",
         {"finish": lambda prompt, ids, start, stop, eos_id: (ids, stop)}),
-    prompt_grows=("",
-        "the new ids are appended to the caller's own prompt | "
-        "новые ids дописаны прямо в переданную затравку",
-        "ids = list(prompt)", {"finish": _prompt_grown}),
-    end_left_out=("",
-        "EOS itself is not among the new ids | самого EOS нет среди новых ids",
+    prompt_grows=("", "the new ids are appended to the caller's own prompt | "
+        "новые ids дописаны прямо в переданную затравку", "ids = list(prompt)",
+        {"finish": _prompt_grown}),
+    end_left_out=("", "EOS itself is not among the new ids | самого EOS нет среди новых ids",
         "append the token, then compare | сначала добавьте токен, потом сравните",
         {"finish": lambda prompt, ids, start, stop, eos_id:
             (ids[start : -1 if stop == "eos" else None], stop)}),
@@ -158,21 +148,17 @@ GENERATION_MISTAKES = mistakes(
         {"ends": lambda ids, start, eos_id, limit, size: False,
          "finish": lambda prompt, ids, start, stop, eos_id:
              (ids[start:], "eos" if eos_id in ids[start:] else stop)}),
-    eos_zero_ignored=("openvinotoolkit/openvino.genai#3593",
-        "eos_id = 0 counts as no EOS at all | eos_id = 0 принят за отсутствие EOS",
-        "if eos_id is not None",
+    eos_zero_ignored=("openvinotoolkit/openvino.genai#3593", "eos_id = 0 counts as no EOS at all | "
+        "eos_id = 0 принят за отсутствие EOS", "if eos_id is not None",
         {"ends": lambda ids, start, eos_id, limit, size: bool(eos_id) and ids[-1] == eos_id}),
-    no_eos_means_zero=("anthony-chaudhary/fak#12604",
-        "without an eos_id token 0 ends the text | без eos_id текст кончается на токене 0",
-        "if eos_id is not None",
+    no_eos_means_zero=("anthony-chaudhary/fak#12604", "without an eos_id token 0 ends the text | "
+        "без eos_id текст кончается на токене 0", "if eos_id is not None",
         {"ends": lambda ids, start, eos_id, limit, size: ids[-1] == (eos_id or 0)}),
-    eos_in_prompt_stops=("",
-        "an EOS inside the prompt ends the text after one new token | "
+    eos_in_prompt_stops=("", "an EOS inside the prompt ends the text after one new token | "
         "EOS внутри затравки обрывает текст после одного нового токена",
         "compare the new token only | сравнивайте только новый токен",
         {"ends": lambda ids, start, eos_id, limit, size: eos_id in ids}),
-    eos_in_prompt_is_the_end=("",
-        "a prompt with an EOS in it gets no new token at all | "
+    eos_in_prompt_is_the_end=("", "a prompt with an EOS in it gets no new token at all | "
         "затравка с EOS внутри не получает ни одного нового токена",
         "compare the new token only | сравнивайте только новый токен",
         {"before": lambda ids, eos_id: "eos" if eos_id in ids else ""}),
@@ -187,16 +173,13 @@ GENERATION_MISTAKES = mistakes(
         "EOS на последнем месте контекста назван «context»",
         "test for EOS before the limits | проверяйте EOS раньше пределов",
         {"ends": lambda ids, start, eos_id, limit, size: ids[-1] == eos_id and len(ids) < size}),
-    one_token_too_many=("",
-        "one token more than max_new_tokens | новых токенов на один больше, чем max_new_tokens",
-        "for _ in range(max_new_tokens)",
+    one_token_too_many=("", "one token more than max_new_tokens | "
+        "новых токенов на один больше, чем max_new_tokens", "for _ in range(max_new_tokens)",
         {"asked": lambda max_new_tokens, ids: max_new_tokens + 1}),
-    one_token_too_few=("",
-        "one token less than max_new_tokens | новых токенов на один меньше, чем max_new_tokens",
-        "for _ in range(max_new_tokens)",
+    one_token_too_few=("", "one token less than max_new_tokens | "
+        "новых токенов на один меньше, чем max_new_tokens", "for _ in range(max_new_tokens)",
         {"asked": lambda max_new_tokens, ids: max_new_tokens - 1}),
-    at_least_one_token=("",
-        "a token comes even where max_new_tokens is 0 | "
+    at_least_one_token=("", "a token comes even where max_new_tokens is 0 | "
         "один токен выдан даже при max_new_tokens = 0",
         "test the limit before the model | проверьте предел до вызова модели",
         {"asked": lambda max_new_tokens, ids: max(max_new_tokens, 1)}),
@@ -212,16 +195,14 @@ GENERATION_MISTAKES = mistakes(
     context_one_too_short=("",
         "the last place of the context is never used | последнее место контекста не используется",
         "while len(ids) < max_length", {"room": lambda size: size - 1}),
-    context_before_length_limit=("",
-        'where both limits are reached at once it says "context" | '
+    context_before_length_limit=("", 'where both limits are reached at once it says "context" | '
         "когда оба предела достигнуты сразу, назван «context»",
         "test max_new_tokens first | сначала проверяйте max_new_tokens",
         {"reason": lambda enough, full: "context" if full else "length_limit"}),
     full_context_called_length_limit=("",
         'a full context is reported as "length_limit" | полный контекст назван «length_limit»',
         'return new_ids, "context"', {"reason": lambda enough, full: "length_limit"}),
-    length_limit_called_context=("",
-        'the limit of new tokens is reported as "context" | '
+    length_limit_called_context=("", 'the limit of new tokens is reported as "context" | '
         "предел числа новых токенов назван «context»", 'return new_ids, "length_limit"',
         {"reason": lambda enough, full: "context"}),
 )

@@ -39,8 +39,7 @@ LOG_LIKELIHOOD_MISTAKES = remade(
     divided_by_length=("",
         "the sum is divided by the number of tokens T | сумма разделена на число токенов T",
         "log_probs.sum()", {"total": lambda nats: -nats.sum() / (len(nats) + 1)}),
-    sign_flipped=("",
-        "the loss comes back: a log-likelihood is never above 0 | "
+    sign_flipped=("", "the loss comes back: a log-likelihood is never above 0 | "
         "возвращены потери, а логарифмическое правдоподобие не бывает больше 0",
         "+ log p, no minus | + log p, без минуса", {"total": lambda nats: nats.sum()}),
     first_token_scored=("NVIDIA/FasterTransformer#274",
@@ -52,12 +51,10 @@ LOG_LIKELIHOOD_MISTAKES = remade(
         "the first prediction is dropped: token 1 is not scored | "
         "первое предсказание отброшено: токен 1 не учтён", "sum over t >= 1 | сумма по t >= 1",
         {"align": lambda x, ids, real: (x[:, 1:-1], ids[:, 2:], real[:, 2:])}),
-    last_token_lost=("",
-        "the last token is not scored | последний токен не учтён",
+    last_token_lost=("", "the last token is not scored | последний токен не учтён",
         "token_ids[1:], to the end | token_ids[1:] до конца",
         {"align": lambda x, ids, real: (x[:, :-2], ids[:, 1:-1], real[:, 1:-1])}),
-    log_of_product=("",
-        "the probabilities are multiplied first, and the product rounds to 0 | "
+    log_of_product=("", "the probabilities are multiplied first, and the product rounds to 0 | "
         "сначала перемножены вероятности, и произведение округляется до 0",
         "sum the logarithms | складывайте логарифмы",
         {"total": lambda nats: (-nats).exp().prod().log()}),
@@ -66,13 +63,11 @@ LOG_LIKELIHOOD_MISTAKES = remade(
         "логиты float64 сложены в float32: длинный текст теряет последние цифры",
         "stay in float64 to the end | оставайтесь в float64 до конца",
         {"total": lambda nats: -nats.float().sum()}),
-    in_bits=("",
-        "the logarithm has base 2 | взят логарифм по основанию 2",
+    in_bits=("", "the logarithm has base 2 | взят логарифм по основанию 2",
         "the natural logarithm | натуральный логарифм",
         {"total": lambda nats: -nats.sum() / math.log(2)}),
-    probability_returned=("",
-        "the likelihood itself comes back, not its logarithm | "
-        "возвращено само правдоподобие, а не его логарифм",
-        "no exp at the end | без exp в конце", {"total": lambda nats: (-nats.sum()).exp()}),
+    probability_returned=("", "the likelihood itself comes back, not its logarithm | "
+        "возвращено само правдоподобие, а не его логарифм", "no exp at the end | без exp в конце",
+        {"total": lambda nats: (-nats.sum()).exp()}),
 )
 # fmt: on

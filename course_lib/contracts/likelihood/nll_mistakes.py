@@ -90,8 +90,7 @@ NLL_MISTAKES = mistakes(
         {"align": lambda *parts: tuple(part[:, :-1] for part in parts)}),
     not_shifted_start_dropped=(*_NOT_SHIFTED,
         {"align": lambda *parts: tuple(part[:, 1:] for part in parts)}),
-    last_column_lost=("",
-        "the last position is never predicted | последняя позиция не предсказана",
+    last_column_lost=("", "the last position is never predicted | последняя позиция не предсказана",
         "token_ids[:, 1:], to the end | token_ids[:, 1:] до конца",
         {"align": lambda x, ids, real: (x[:, :-2], ids[:, 1:-1], real[:, 1:-1])}),
     second_column_lost=("nlp-with-transformers/notebooks#67",
@@ -120,13 +119,11 @@ NLL_MISTAKES = mistakes(
         "токен дополнения",
         "valid[:, 1:], shifted like the targets | valid[:, 1:], со сдвигом, как и цели",
         {"counted": lambda ids, valid: torch.cat([valid[:, :1], valid[:, :-1]], 1)}),
-    last_token_dropped=("",
-        "the last real token of each row is never counted | "
+    last_token_dropped=("", "the last real token of each row is never counted | "
         "последний настоящий токен каждой строки не учтён",
         "shift the mask once: valid[:, 1:] | сдвигайте маску один раз: valid[:, 1:]",
         {"counted": lambda ids, valid: F.pad(valid[:, 1:], (0, 1))}),
-    mask_inverted=("",
-        "True in valid is read as padding, while here True = real | "
+    mask_inverted=("", "True in valid is read as padding, while here True = real | "
         "True в valid понято как дополнение, а здесь True = настоящий токен",
         "nats[valid[:, 1:]].mean()",
         {"counted": lambda ids, valid: valid if valid.all() else ~valid}),
@@ -144,8 +141,7 @@ NLL_MISTAKES = mistakes(
         "если valid не закрывает ничего, дополнением сочтён токен с номером 0",
         "valid=None: every token counts | valid=None: учитываются все токены",
         {"counted": lambda ids, valid: ids != 0 if valid.all() else valid}),
-    sum_not_mean=("",
-        "the nats are summed, not averaged | наты сложены, а не усреднены",
+    sum_not_mean=("", "the nats are summed, not averaged | наты сложены, а не усреднены",
         "divide by the number of predictions | разделите на число предсказаний",
         {"reduce": lambda nats, real, valid: nats.sum()}),
     mean_of_rows=("meta-pytorch/torchtune#1875",
@@ -153,8 +149,7 @@ NLL_MISTAKES = mistakes(
         "сначала усреднены строки, потом их средние: токены коротких строк весят больше",
         "one sum / one count of all tokens | одна сумма / одно число всех токенов",
         {"reduce": lambda nats, real, valid: (nats.sum(-1) / real.sum(-1))[real.any(-1)].mean()}),
-    per_row_not_token=("",
-        "the sum is divided by the number of rows, not of predicted tokens | "
+    per_row_not_token=("", "the sum is divided by the number of rows, not of predicted tokens | "
         "сумма разделена на число строк, а не на число предсказанных токенов",
         "sum / valid[:, 1:].sum()", {"reduce": lambda nats, real, valid: nats.sum() / len(valid)}),
     padding_in_denominator=("d2l-ai/d2l-en#2076",
@@ -201,17 +196,14 @@ NLL_MISTAKES = mistakes(
         "the logits are taken for log-probabilities: nothing normalises them | "
         "логиты приняты за логарифмы вероятностей: нормировки нет",
         "logits.log_softmax(-1)", {"cost": nats_of}),
-    softmax_twice=("tflearn/tflearn#562",
-        "softmax is taken before a loss that takes it itself | "
+    softmax_twice=("tflearn/tflearn#562", "softmax is taken before a loss that takes it itself | "
         "softmax взят перед функцией потерь, которая берёт его сама",
         "give cross_entropy the raw logits | cross_entropy нужны сами логиты",
         {"cost": lambda logits, ids: exact_cost(logits.softmax(-1), ids)}),
-    softmax_over_positions=("",
-        "softmax runs over the positions instead of the vocabulary | "
+    softmax_over_positions=("", "softmax runs over the positions instead of the vocabulary | "
         "softmax взят по позициям, а не по словарю", "log_softmax(dim=-1)",
         {"cost": lambda logits, ids: nats_of(logits.softmax(-2).log(), ids)}),
-    softmax_over_all_positions=("",
-        "softmax runs over all T positions instead of the vocabulary | "
+    softmax_over_all_positions=("", "softmax runs over all T positions instead of the vocabulary | "
         "softmax взят по всем T позициям, а не по словарю", "log_softmax(dim=-1)",
         {"prepare": lambda logits: logits.log_softmax(1), "cost": nats_of}),
     softmax_over_batch=("PetrochukM/PyTorch-NLP#2",
@@ -233,8 +225,7 @@ NLL_MISTAKES = mistakes(
         "the padding of the caller's own token_ids is overwritten with -100 | "
         "дополнение в переданных token_ids перезаписано числом -100",
         "labels = token_ids.masked_fill(~valid, -100)", lambda: _writing_labels),
-    mask_remembered=("",
-        "the mask of an earlier call of the same shape is used again | "
+    mask_remembered=("", "the mask of an earlier call of the same shape is used again | "
         "использована маска прежнего вызова той же формы",
         "read valid anew in every call | читайте valid заново при каждом вызове", _keeping_mask),
 )

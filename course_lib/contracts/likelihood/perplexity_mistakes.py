@@ -48,8 +48,7 @@ PERPLEXITY_MISTAKES = mistakes(
         "2 возведено в степень среднего, которое в натах, а не в битах",
         "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
         {"finish": lambda *parts: 2.0 ** exp_of_mean(*parts).log()}),
-    exp_to_the_bits=("",
-        "e is raised to a mean that is in bits, not in nats | "
+    exp_to_the_bits=("", "e is raised to a mean that is in bits, not in nats | "
         "e возведено в степень среднего, которое в битах, а не в натах",
         "exp(nats), or 2 ** bits | 2 ** биты или exp(наты)",
         {"finish": lambda *parts: exp_of_mean(*parts) ** (1 / math.log(2))}),
@@ -61,8 +60,7 @@ PERPLEXITY_MISTAKES = mistakes(
         "the square root of the loss is called perplexity | "
         "перплексией назван квадратный корень из потерь",
         "exp(mean(nats))", {"finish": lambda *parts: exp_of_mean(*parts).log().sqrt()}),
-    capped=("",
-        "the loss is cut off before exp, so that every hopeless model looks the same | "
+    capped=("", "the loss is cut off before exp, so that every hopeless model looks the same | "
         "потери обрезаны перед exp, и все безнадёжные модели выглядят одинаково",
         "exp(mean(nats)), no min() | без min: exp(mean(nats))",
         {"finish": lambda *parts: exp_of_mean(*parts).log().clamp(max=20.0).exp()}),

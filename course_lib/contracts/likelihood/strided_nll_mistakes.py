@@ -69,13 +69,11 @@ STRIDED_NLL_MISTAKES = mistakes(
         "может быть меньше",
         "count the tokens after the last end | считайте только новые токены",
         {"fresh": lambda nats, begin, done, stride: nats[-stride:] if begin else nats}),
-    perplexity_not_nats=("",
-        "the exponential of the mean comes back: a perplexity, not nats | "
+    perplexity_not_nats=("", "the exponential of the mean comes back: a perplexity, not nats | "
         "возвращена экспонента среднего, то есть перплексия, а не наты",
         "the mean itself, no exp | само среднее, без exp",
         {"reduce": lambda nats, length, parts: nats.mean().exp()}),
-    strided_in_bits=("",
-        "the result is in bits (logarithm of base 2), not in nats | "
+    strided_in_bits=("", "the result is in bits (logarithm of base 2), not in nats | "
         "результат в битах (логарифм по основанию 2), а не в натах", "no / log(2) | без / log(2)",
         {"reduce": lambda nats, length, parts: nats.mean() / math.log(2)}),
     window_means_unweighted=("huggingface/transformers#34138",
@@ -110,8 +108,7 @@ STRIDED_NLL_MISTAKES = mistakes(
         "nats[end_before - begin - 1:]",
         {"fresh": _first_new_lost,
          "reduce": lambda nats, length, parts: nats.sum() / (length - 1)}),
-    boundary_token_twice=("",
-        "the last token of every window is counted again in the next | "
+    boundary_token_twice=("", "the last token of every window is counted again in the next | "
         "последний токен каждого окна учтён ещё раз в следующем", "nats[end_before - begin - 1:]",
         {"fresh": lambda nats, begin, done, stride: nats[max(done - begin - 2, 0):]}),
     divided_by_all_tokens=("kimiyoung/transformer-xl#131",
@@ -119,8 +116,7 @@ STRIDED_NLL_MISTAKES = mistakes(
         "сумма разделена на T, хотя первый токен не предсказан ничем",
         "divide by T - 1, the number of predictions | делите на T - 1, число предсказаний",
         {"reduce": lambda nats, length, parts: nats.sum() / length}),
-    sum_of_nats=("",
-        "the nats are summed, not averaged | наты сложены, а не усреднены",
+    sum_of_nats=("", "the nats are summed, not averaged | наты сложены, а не усреднены",
         "divide by T - 1 | делите на T - 1", {"reduce": lambda nats, length, parts: nats.sum()}),
     disjoint_windows=("EleutherAI/lm-evaluation-harness#339",
         "stride is ignored: the windows share one token, and the next ones have hardly any context "
@@ -163,8 +159,7 @@ STRIDED_NLL_MISTAKES = mistakes(
         {"windows": lambda length, most, stride:
             [(begin, min(begin + most, length)) for begin in range(0, length - 1, stride)],
          "fresh": lambda nats, begin, done, stride: nats[-(begin + 1 + len(nats) - done):]}),
-    window_too_long=("",
-        "a window has max_length + 1 tokens, more than the model can read | "
+    window_too_long=("", "a window has max_length + 1 tokens, more than the model can read | "
         "в окне max_length + 1 токенов, больше, чем читает модель", "ids[begin:begin + max_length]",
         {"windows": lambda length, most, stride: strided_windows(length, most + 1, stride)}),
     window_too_short=("",
@@ -173,8 +168,7 @@ STRIDED_NLL_MISTAKES = mistakes(
         "ids[begin:begin + max_length]",
         {"windows": lambda length, most, stride:
             strided_windows(length, max(most - 1, 2), stride)}),
-    whole_text_at_once=("",
-        "the whole text is scored at once, however long it is | "
+    whole_text_at_once=("", "the whole text is scored at once, however long it is | "
         "весь текст оценён разом, какой бы длины он ни был",
         "windows of at most max_length tokens | окна не длиннее max_length токенов",
         {"windows": lambda length, max_length, stride: [(0, length)]}),

@@ -126,22 +126,18 @@ TYING_MISTAKES = mistakes(
         "связи нет, или её отменила инициализация, поставившая новый параметр",
         "initialise first, tie last | сначала инициализация, потом связь",
         {"head": lambda weight: nn.Parameter(torch.randn_like(weight))}),
-    sizes_swapped=("",
-        "both weights are [d_model, vocab_size] | оба веса — [d_model, vocab_size]",
+    sizes_swapped=("", "both weights are [d_model, vocab_size] | оба веса — [d_model, vocab_size]",
         "nn.Embedding(vocab_size, d_model)",
         {"embedding": lambda weight: nn.Parameter(weight.detach().T.contiguous())}),
-    head_transposed=("",
-        "the head gets a transposed view; nn.Linear keeps [out, in] already | "
+    head_transposed=("", "the head gets a transposed view; nn.Linear keeps [out, in] already | "
         "head получает транспонированный view, а nn.Linear и так хранит [out, in]",
         "head.weight = embedding.weight, no .T | head.weight = embedding.weight без .T",
         {"head": lambda weight: nn.Parameter(weight.detach().T)}),
-    head_detached=("",
-        "the head reads a detached weight: what it learns is lost | "
+    head_detached=("", "the head reads a detached weight: what it learns is lost | "
         "head читает отсоединённый вес: то, чему она учится, теряется",
         "the Parameter itself, no detach() | сам параметр, без detach()",
         {"head": lambda weight: _MadeHead(weight, Tensor.detach)}),
-    head_cloned=("",
-        "the head makes a copy each time it is used: it holds no Parameter | "
+    head_cloned=("", "the head makes a copy each time it is used: it holds no Parameter | "
         "head при каждом обращении делает копию: параметра в ней нет",
         "the Parameter itself, no clone() | сам параметр, без clone()",
         {"head": lambda weight: _MadeHead(weight, Tensor.clone)}),
@@ -149,12 +145,10 @@ TYING_MISTAKES = mistakes(
         "the head's own Parameter is overwritten by the embedding: its gradient is lost | "
         "собственный параметр head перезаписывается эмбеддингом: его градиент потерян",
         "head.weight = embedding.weight", {"head": _SyncedHead}),
-    tie_frozen=("",
-        "the shared Parameter does not require a gradient and never learns | "
-        "общий параметр не требует градиента и не обучается",
-        "requires_grad=True", {"head": lambda weight: weight.requires_grad_(False)}),
-    tie_unlisted=("",
-        "parameters() does not list the shared Parameter: no optimiser sees it | "
+    tie_frozen=("", "the shared Parameter does not require a gradient and never learns | "
+        "общий параметр не требует градиента и не обучается", "requires_grad=True",
+        {"head": lambda weight: weight.requires_grad_(False)}),
+    tie_unlisted=("", "parameters() does not list the shared Parameter: no optimiser sees it | "
         "общего параметра нет в parameters(): оптимизатор его не видит",
         "assign it as an attribute of a module | сделайте его атрибутом модуля", lambda: _unlisted),
     untied_by_conversion=("Modalities/modalities#357",
