@@ -163,7 +163,7 @@ def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:
     if kept[item] == len(case.before[item]):
         raise _logits_breach("item", apart, after, before, "batch_items", item=item)
     changed = differing(case.before[item], case.after[item])
-    values = {"place": place, "later": changed[0], "count": len(changed)}
+    values: dict[str, Any] = {"place": place, "later": changed[0], "count": len(changed)}
     if len(changed) > 1:
         raise _logits_breach("futures", apart, after, before, **values)
     raise _logits_breach("future", apart, after, before, steps=changed[0] - place, **values)
@@ -178,7 +178,7 @@ def item_alone(subject: Subject, case: CausalityCase, allowed: float) -> float:
         apart = logits_apart(together[item : item + 1], alone, 64.0)
         worst = max(worst, float(apart.max()))
         if worst > allowed:
-            values = {"item": item, "count": len(case.before)}
+            values: dict[str, Any] = {"item": item, "count": len(case.before)}
             raise _logits_breach("alone", apart, alone, together[item : item + 1], **values)
     return worst
 

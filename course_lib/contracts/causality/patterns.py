@@ -7,11 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.causality.mistakes import (
-    CAUSALITY_MISTAKES,
-    VOCAB_SIZE,
-    tiny_causal_lm,
-)
+from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES, VOCAB_SIZE, tiny_causal_lm
 from course_lib.contracts.causality.texts import (
     CausalityTexts,
     Rows,

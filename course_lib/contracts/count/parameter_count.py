@@ -173,8 +173,8 @@ def _each(*parts: str) -> list[ModuleCall]:
 
 
 def _clauses(subject: Subject) -> list[Clause]:
-    ordinary = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested")
-    ordinary += ("own", "names")
+    simple = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested")
+    ordinary = (*simple, "own", "names")
     unusual = ("scalar", "list", "dict", "types", "empty", "gradient", "nothing", "untied")
     shared = ("tied", "module_twice", "two_names", "deep_share")
     buffered = ("batch_norm", "buffers", "hidden_buffers")

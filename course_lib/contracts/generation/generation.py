@@ -13,7 +13,7 @@ from course_lib.contracts.engine.look import outcome, probed
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.generation import judges
-from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES
+from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES, Answer
 from course_lib.contracts.generation.model import GenerationCase, generation_by_rule
 from course_lib.report import ContractReport
 
@@ -182,13 +182,13 @@ def _probes() -> list[Probe]:
     ]
 
 
-def _reference(model: Any, prompt: Any, max_new_tokens: int, eos_id: Any = None) -> tuple:
+def _reference(model: Any, prompt: Any, max_new_tokens: int, eos_id: Any = None) -> Answer:
     """Right, by the rule of the model alone."""
     case = replace(model.case, prompt=tuple(prompt), max_new_tokens=max_new_tokens, eos_id=eos_id)
     return generation_by_rule(case)
 
 
-def _answer(case: GenerationCase, generate: Any) -> list:
+def _answer(case: GenerationCase, generate: Any) -> list[Any]:
     if case.eos_id is None:  # an earlier EOS must not be remembered, nor taken for a default
         generate(case.model(), list(case.prompt), 1, 10**6)
     new_ids, reason = outcome(case, generate)

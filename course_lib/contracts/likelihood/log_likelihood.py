@@ -35,9 +35,9 @@ def _clauses(subject: Subject) -> list[Clause]:
     level = [_alone(texts.even(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))]
     sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1), (4, 300))
     plain = [_alone(texts.drawn(n, 1, *size)) for n, size in enumerate(sizes)]
-    far = [(3, (30.0, 0.0)), (2, (500.0,)), (4, (500.0, 2.0)), (3, (5000.0,))]
-    far += [(4, (60.0, -60.0, 1e5)), (4, (2.0, 1.0), 1e4), (4, (2.0, 1.0), -1e4)]
-    far = [_alone(texts.surprised(1, *each)) for each in far]
+    gaps = [(3, (30.0, 0.0)), (2, (500.0,)), (4, (500.0, 2.0)), (3, (5000.0,))]
+    far = [_alone(texts.surprised(1, *each)) for each in [*gaps, (4, (60.0, -60.0, 1e5))]]
+    far += [_alone(texts.surprised(1, 4, (2.0, 1.0), level)) for level in (1e4, -1e4)]
     long = [_alone(texts.drawn(71, 1, 3000, 3)), _alone(texts.drawn(72, 1, 5001, 5))]
     narrow = [call.of_dtype(torch.float32) for call in (*plain[:5], *far, long[0])]
     # fmt: off

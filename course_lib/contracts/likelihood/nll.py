@@ -8,11 +8,12 @@ import torch
 
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract
-from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import every, formed, right, same, steady
 from course_lib.contracts.engine.look import Look, arguments_kept, between, outcome_read, probed
 from course_lib.contracts.engine.read import number
 from course_lib.contracts.engine.subject import Subject, Terms, relative, wanted
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.likelihood import texts
 from course_lib.contracts.likelihood.nll_mistakes import NLL_MISTAKES, mistaken_nll
 from course_lib.report import ContractReport
@@ -48,10 +49,11 @@ def mean_clauses(
     sizes = [(1, 2, 2), (1, 6, 3), (2, 5, 7), (5, 2, 3), (4, 4, 4), (3, 40, 11), (2, 9, 1)]
     plain = [texts.drawn(n, *size) for n, size in enumerate([*sizes, (17, 3, 5), (1, 14, 300)])]
     plain += [call.of_dtype(torch.float32) for call in plain[1:4]]
-    padded = [(21, 1, 6, 5, (4,)), (22, 3, 7, 4, (5, 5, 5)), (23, 2, 5, 6, (2, 2))]
-    padded = [texts.drawn(*row) for row in [*padded, (24, 2, 30, 3, (3, 3)), (25, 2, 4, 5, (4, 4))]]
-    unequal = [(31, 2, 5, 4, (5, 2)), (32, 3, 8, 5, (2, 8, 5)), (33, 3, 6, 4, (6, 1, 3))]
-    unequal = [texts.drawn(*row) for row in unequal]
+    even_rows = ((21, 1, 6, 5, (4,)), (22, 3, 7, 4, (5, 5, 5)), (23, 2, 5, 6, (2, 2)))
+    padded = [texts.drawn(*row) for row in even_rows]
+    padded += [texts.drawn(24, 2, 30, 3, (3, 3)), texts.drawn(25, 2, 4, 5, (4, 4))]
+    rows = ((31, 2, 5, 4, (5, 2)), (32, 3, 8, 5, (2, 8, 5)), (33, 3, 6, 4, (6, 1, 3)))
+    unequal = [texts.drawn(*row) for row in rows]
     unequal += [texts.drawn(34, 4, 9, 6, (3, 9, 2, 7)).of_dtype(torch.float32)]
     anywhere = [texts.masked(4, "..xxx", "xxxxx"), texts.masked(5, ".xxx", "..xx", "xxxx")]
     anywhere += [texts.masked(3, "xx..xx", ".xxxx."), texts.masked(4, "...xx.", "..xx..")]
@@ -142,8 +144,8 @@ def way_of_failing(terms: Terms, plain: Call, near: float = 1e-4) -> Look:
 
 def _clauses(subject: Subject) -> list[Clause]:
     far = [(1, 3, (30.0,)), (2, 4, (-60.0, 60.0)), (2, 3, (500.0, 30.0)), (1, 4, (10000.0, 0.0))]
-    far += [(2, 4, (2.0, 1.0), level) for level in (10000.0, -10000.0)]
     calls = [texts.surprised(*each) for each in far]
+    calls += [texts.surprised(2, 4, (2.0, 1.0), level) for level in (10000.0, -10000.0)]
     return mean_clauses(
         "logits[t] that are sure of token t+1 cost 0 nats | "
         "logits[t], уверенные в токене t+1, стоят 0 нат",

@@ -39,7 +39,8 @@ def misses_in_logs(
 
 def _clauses(subject: Subject) -> list[Clause]:
     far = [(1, 3, (30.0,)), (2, 4, (-60.0, 60.0)), (2, 3, (300.0,)), (1, 4, (600.0, 0.0))]
-    far += [(1, 4, (0.0, 900.0, 0.0)), *((2, 4, (2.0, 1.0), n) for n in (10000.0, -10000.0))]
+    calls = [texts.surprised(*each) for each in [*far, (1, 4, (0.0, 900.0, 0.0))]]
+    calls += [texts.surprised(2, 4, (2.0, 1.0), level) for level in (10000.0, -10000.0)]
     return mean_clauses(
         "logits[t] that are sure of token t+1: perplexity 1 | "
         "logits[t] уверены в токене t+1: перплексия 1",
@@ -48,7 +49,7 @@ def _clauses(subject: Subject) -> list[Clause]:
         "exp от среднего числа нат, по двум эталонам",
         "up to exp(300), and logits of 10000: exact and finite | "
         "до exp(300) и с логитами 10000: перплексия точна и конечна",
-        [texts.surprised(*each) for each in far],
+        calls,
     )
 
 

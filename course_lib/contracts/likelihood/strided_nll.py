@@ -140,9 +140,9 @@ def _state(subject: Subject, call: Call, allowed: float) -> float:
 
 def _clauses(subject: Subject) -> list[Clause]:
     fits = [strided(*size) for size in ((2, 4, 2), (5, 8, 4), (8, 8, 4), (3, 3, 1), (7, 30, 5))]
-    sizes = ((22, 8, 4), (9, 8, 4), (12, 8, 4), (13, 8, 4), (22, 8, 3), (23, 8, 5), (17, 6, 2))
-    sizes += ((10, 5, 1), (13, 5, 4), (9, 2, 1), (6, 3, 2), (16, 7, 6), (21, 10, 7))
-    sizes += tuple((n, m, s) for n in range(2, 12) for m in range(2, 7) for s in range(1, m))
+    sizes = [(22, 8, 4), (9, 8, 4), (12, 8, 4), (13, 8, 4), (22, 8, 3), (23, 8, 5), (17, 6, 2)]
+    sizes += [(10, 5, 1), (13, 5, 4), (9, 2, 1), (6, 3, 2), (16, 7, 6), (21, 10, 7)]
+    sizes += [(n, m, s) for n in range(2, 12) for m in range(2, 7) for s in range(1, m)]
     calls = [strided(*size) for size in sizes]
     repeated = [strided(length, 6, 3, repeated=True) for length in (5, 6, 14)]
     long = [strided(301, 7, 3), strided(700, 64, 32), strided(257, 128, 127)]

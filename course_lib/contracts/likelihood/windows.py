@@ -53,7 +53,7 @@ class WindowScore:
     """
 
     def __init__(self, nats: Nats = nats_of_token) -> None:
-        self.nats, self.windows = nats, []
+        self.nats, self.windows = nats, list[list[int]]()
 
     def __call__(self, ids: Any) -> Tensor:
         window = ids.tolist() if hasattr(ids, "tolist") else [int(token) for token in ids]

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from course_lib.contracts.engine.call import Call, Calls
 from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.clause import Clause, Contract
-from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
+from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms, first_places
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
 from course_lib.contracts.tying.steps import RATE, adamw_step, backward, sgd_step, slopes, step
@@ -175,8 +176,7 @@ def _gradient(subject: Subject, call: Call, allowed: float) -> None:
     if not weight.requires_grad:
         raise _breach("frozen", "requires_grad=False", "requires_grad=True")
     call_candidate(partial(backward, module))
-    wanted = sum(slopes(weight, weight))
-    _compare("grad", weight.grad, wanted, "gradient")
+    _compare("grad", weight.grad, torch.add(*slopes(weight, weight)), "gradient")
 
 
 def _steps(subject: Subject, call: Call, allowed: float) -> None:
@@ -185,7 +185,7 @@ def _steps(subject: Subject, call: Call, allowed: float) -> None:
         module = _built(subject, call)
         weight = _one(module)
         lone = nn.Parameter(weight.detach().clone())
-        lone.grad = sum(slopes(lone, lone))
+        lone.grad = torch.add(*slopes(lone, lone))
         for _ in range(2):
             rule(lone)
             call_candidate(partial(step, module, rule))
