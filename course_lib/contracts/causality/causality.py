@@ -1,7 +1,6 @@
 """The contract of causality: no logit depends on a later token, or on another text."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -141,12 +140,16 @@ def _lengths(texts: CausalityTexts) -> Iterator[CausalityCase]:
 
 def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
     leak = max(measured[name] for name in _LEAKING)
-    return {"leak": leak, **judges.measured_effects(subject)}
+    subject.figures.update(leak=leak, **judges.measured_effects(subject))
+    return subject.figures
 
 
-CAUSALITY = Contract(
-    "causality", Terms("model"), _clauses, explain, figures=_figures, observe=_observe
-)
+def _notes(subject: Subject) -> list[str]:
+    figures = subject.figures
+    return [say(_EFFECTS, past=figures["past_effect"], cut=figures["cut_effect"])]
+
+
+CAUSALITY = Contract("causality", Terms("model"), _clauses, explain, _figures, _notes, _observe)
 
 
 def check_causality_contract(
@@ -167,15 +170,11 @@ def check_causality_contract(
     check_int_at_least("length", length, 2)
     kept = _buffers(model)
     try:
-        report = CAUSALITY.check(model, vocab_size=int(vocab_size), length=int(length))
+        return CAUSALITY.check(model, vocab_size=int(vocab_size), length=int(length))
     finally:
         with torch.no_grad():
             for buffer, value in kept:
                 buffer.copy_(value)
-    if not report.attempted:
-        return report
-    note = say(_EFFECTS, past=report["past_effect"], cut=report["cut_effect"])
-    return replace(report, notes=(note,))
 
 
 def _buffers(model: Callable[..., Any]) -> list[tuple[Tensor, Tensor]]:

@@ -71,8 +71,10 @@ def logits_of(subject: Subject, rows: Rows) -> Tensor:
     if wrong.any():
         finite, places = say(_FACTS["finite"]), list(map(tuple, wrong.nonzero()[:3].tolist()))
         shown = [Mismatch("logits", place, logits[place].item(), finite) for place in places]
-        values = {"place": list(places[0]), "allowed": finite}
-        raise _logits_malformed("not_finite", int(wrong.sum()), logits.numel(), *shown, **values)
+        came, at = int(wrong.sum()), list(places[0])
+        raise _logits_malformed(
+            "not_finite", came, logits.numel(), *shown, allowed=finite, place=at
+        )
     return logits.detach()
 
 

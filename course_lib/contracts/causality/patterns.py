@@ -26,7 +26,7 @@ Model = Callable[..., Any]
 def explain(subject: Subject) -> Diagnosis:
     """Compare patterns on texts that the candidate and the catalogue's models can both read."""
     size, length = min(subject.seen.vocab_size, VOCAB_SIZE), subject.seen.length
-    seen: dict[int, tuple[Any, list]] = {}
+    seen: dict[int, tuple[Any, list[Any]]] = {}
 
     def look(model: Model, number: int) -> Any:
         """Make all the calls for a model once; kept with the model, or its id would be reused."""
@@ -64,13 +64,14 @@ def _patterns(model: Model, size: int, length: int) -> list[Any]:
 
 def _moved(model: Model, before: Rows | Tensor, after: Rows, seed: int | None = None) -> Tensor:
     """Which places of which items move; `before` may be logits that are known already. [B, T]"""
-    logits = [before] if isinstance(before, Tensor) else []
-    for rows in (before, after)[len(logits) :]:
+    logits: list[Tensor] = []
+    for texts in (before, after):
         if seed is not None:
             reseed(seed)
-        logits.append(model(ids_for(model, rows)).detach().clone())
-    apart = logits_apart(*logits)
-    return ~(apart.amax(-1) <= causality_tolerance(logits[0].dtype))
+        known = texts if isinstance(texts, Tensor) else model(ids_for(model, texts))
+        logits.append(known.detach().clone())
+    one, other = logits
+    return ~(logits_apart(one, other).amax(-1) <= causality_tolerance(one.dtype))
 
 
 def _is_steady(model: Model, text: tuple[int, ...]) -> bool:

@@ -24,7 +24,7 @@ def mistaken_strided_nll(
     *,
     windows: Callable[[int, int, int], Windows] = strided_windows,
     fresh: Callable[..., Tensor] = lambda nats, begin, done, stride: nats[done - begin - 1 :],
-    reduce: Callable[..., Tensor] = lambda nats, length, parts: nats.mean(),
+    reduce: Callable[..., Any] = lambda nats, length, parts: nats.mean(),
 ) -> Callable[..., float]:
     """A strided loss with some of its steps replaced: `fresh` are the nats that a window counts."""
 
@@ -45,10 +45,10 @@ def _first_new_lost(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
     return nats[done - begin - (begin == 0) :]
 
 
-def _means_weighing(first: int, later: int) -> Callable[..., Tensor]:
+def _means_weighing(first: int, later: int) -> Callable[..., Any]:
     """Window means, each weighted by its number of new tokens and so many more."""
 
-    def reduce(nats: Tensor, length: int, parts: Sequence[Tensor]) -> Tensor:
+    def reduce(nats: Tensor, length: int, parts: Sequence[Tensor]) -> Any:
         weights = [len(part) + (later if place else first) for place, part in enumerate(parts)]
         pairs = zip(weights, parts, strict=True)
         return sum(weight * part.mean() for weight, part in pairs if weight > 0) / sum(weights)

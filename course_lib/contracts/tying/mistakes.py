@@ -16,7 +16,7 @@ class TyingPair(nn.Module):
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_model)
-        self.head: nn.Module = nn.Linear(d_model, vocab_size, bias=False)
+        self.head: Any = nn.Linear(d_model, vocab_size, bias=False)
 
 
 class _ConvertedPair(TyingPair):
@@ -48,7 +48,7 @@ class _CopiedPair(TyingPair):
 def mistaken_tying(
     *,
     pair: type[TyingPair] = TyingPair,
-    embedding: Callable[[nn.Parameter], nn.Parameter] = lambda weight: weight,
+    embedding: Callable[[Any], nn.Parameter] = lambda weight: weight,
     head: Callable[[nn.Parameter], nn.Parameter | nn.Module] = lambda weight: weight,
 ) -> Callable[[int, int], TyingPair]:
     """A tied pair, but for one step: the weight of the embedding, or what the head gets of it."""
