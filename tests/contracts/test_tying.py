@@ -40,7 +40,7 @@ def test_the_steps_written_out_are_those_of_torch(rule, kind, options):
     mine, theirs = (nn.Parameter(torch.linspace(-2, 2, 12).reshape(3, 4)) for _ in range(2))
     for parameter in (mine, theirs):
         parameter.grad = sum(slopes(parameter, parameter))
-    rule(mine)
+    rule(mine, mine.grad)
     kind([theirs], lr=RATE, **options).step()
     assert torch.allclose(mine, theirs, atol=1e-6)
 

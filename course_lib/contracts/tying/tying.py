@@ -17,8 +17,8 @@ from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms, first_places
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
+from course_lib.contracts.tying import steps
 from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
-from course_lib.contracts.tying.steps import RATE, adamw_step, backward, sgd_step, slopes, step
 from course_lib.report import ContractReport, Mismatch
 
 # fmt: off
@@ -175,20 +175,20 @@ def _gradient(subject: Subject, call: Call, allowed: float) -> None:
     weight = _one(module)
     if not weight.requires_grad:
         raise _breach("frozen", "requires_grad=False", "requires_grad=True")
-    call_candidate(partial(backward, module))
-    _compare("grad", weight.grad, torch.add(*slopes(weight, weight)), "gradient")
+    call_candidate(partial(steps.backward, module))
+    _compare("grad", weight.grad, torch.add(*steps.slopes(weight, weight)), "gradient")
 
 
 def _steps(subject: Subject, call: Call, allowed: float) -> None:
     """Steps move it as they would move a lone Parameter: by both gradients, once."""
-    for rule in (sgd_step, adamw_step):
+    for rule in (steps.sgd_step, steps.adamw_step):
         module = _built(subject, call)
         weight = _one(module)
         lone = nn.Parameter(weight.detach().clone())
-        lone.grad = torch.add(*slopes(lone, lone))
+        grad = torch.add(*steps.slopes(lone, lone))
         for _ in range(2):
-            rule(lone)
-            call_candidate(partial(step, module, rule))
+            rule(lone, grad)
+            call_candidate(partial(steps.step, module, rule))
             moved = _one(module, "step", weight)
             _compare("weight", moved.detach(), lone.detach(), "moved")
 
@@ -265,28 +265,6 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: on
 
 
-def _state(build: Callable[..., Any]) -> list[Any]:
-    """What the two weights of a model are, of another size than the clauses take."""
-    module = build(6, 4)
-    one, other = module.embedding.weight, module.head.weight
-    listed = [id(parameter) for parameter in module.parameters()]
-    same = one.shape == other.shape and torch.equal(one, other)
-    return [
-        [one is other, module.embedding.weight is one, same, one.requires_grad],
-        *([isinstance(w, nn.Parameter), list(w.shape), listed.count(id(w))] for w in (one, other)),
-    ]
-
-
-def _moves(rule: Callable[[nn.Parameter], None], build: Callable[..., Any]) -> list[Tensor]:
-    """How far a step moves either weight, in whole units, whatever the first numbers were."""
-    module = build(6, 4)
-    before = [part.weight.detach().clone() for part in (module.embedding, module.head)]
-    step(module, rule)
-    after = [part.weight.detach() for part in (module.embedding, module.head)]
-    pairs = zip(before, after, strict=True)
-    return [((one - other) / RATE).round() for one, other in pairs]
-
-
 def _kept(subject: Subject, judge: Judge, build: Callable[..., Any]) -> str:
     """How a judge finds that what was one is one no more; what was never one cannot be untied."""
     module = build(6, 4)
@@ -301,7 +279,11 @@ def _kept(subject: Subject, judge: Judge, build: Callable[..., Any]) -> str:
 
 
 def _probes(subject: Subject) -> list[Probe]:
-    core = (_state, partial(_moves, sgd_step), partial(_moves, adamw_step))
+    core = (
+        steps.state,
+        partial(steps.moves, steps.sgd_step),
+        partial(steps.moves, steps.adamw_step),
+    )
     later = (partial(_kept, subject, judge) for judge in (_conversion, _copy, _loading, _builds))
     return [Probe(look) for look in core] + [Probe(look, core=False) for look in later]
 
