@@ -42,13 +42,8 @@ def renamed(call: Call) -> Call:
     return call.but(logits=call.logits[..., names], token_ids=names[call.token_ids])
 
 
-def mean_clauses(
-    certainly: str, evenly: str, by_value: str, far: str, far_calls: list[Call]
-) -> list[Clause]:
-    """What a mean over tokens must do, simplest first; the four sentences are the caller's own."""
-    sizes = [(1, 2, 2), (1, 6, 3), (2, 5, 7), (5, 2, 3), (4, 4, 4), (3, 40, 11), (2, 9, 1)]
-    plain = [texts.drawn(n, *size) for n, size in enumerate([*sizes, (17, 3, 5), (1, 14, 300)])]
-    plain += [call.of_dtype(torch.float32) for call in plain[1:4]]
+def _with_padding() -> tuple[list[Call], list[Call], list[Call]]:
+    """Rows padded alike, rows of unequal lengths, padding on the left, inside, on both sides."""
     even_rows = ((21, 1, 6, 5, (4,)), (22, 3, 7, 4, (5, 5, 5)), (23, 2, 5, 6, (2, 2)))
     padded = [texts.drawn(*row) for row in even_rows]
     padded += [texts.drawn(24, 2, 30, 3, (3, 3)), texts.drawn(25, 2, 4, 5, (4, 4))]
@@ -58,6 +53,17 @@ def mean_clauses(
     anywhere = [texts.masked(4, "..xxx", "xxxxx"), texts.masked(5, ".xxx", "..xx", "xxxx")]
     anywhere += [texts.masked(3, "xx..xx", ".xxxx."), texts.masked(4, "...xx.", "..xx..")]
     anywhere += [texts.masked(5, "x.xx", "xx.x", "xxxx")]
+    return padded, unequal, anywhere
+
+
+def mean_clauses(
+    certainly: str, evenly: str, by_value: str, far: str, far_calls: list[Call]
+) -> list[Clause]:
+    """What a mean over tokens must do, simplest first; the four sentences are the caller's own."""
+    sizes = [(1, 2, 2), (1, 6, 3), (2, 5, 7), (5, 2, 3), (4, 4, 4), (3, 40, 11), (2, 9, 1)]
+    plain = [texts.drawn(n, *size) for n, size in enumerate([*sizes, (17, 3, 5), (1, 14, 300)])]
+    plain += [call.of_dtype(torch.float32) for call in plain[1:4]]
+    padded, unequal, anywhere = _with_padding()
     coarse = [plain[2], unequal[0], texts.surprised(2, 4, (30.0, 200.0))]
     coarse = [call.of_dtype(torch.float16) for call in coarse]
     sure = [texts.certain(3, 1, 5, 7), texts.certain(3, 2, 4, 5), texts.certain(3, 3, 3, 4)]

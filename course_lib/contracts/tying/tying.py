@@ -14,65 +14,13 @@ from course_lib.contracts.engine.candidate import Breach, call_candidate, finite
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import Judge
-from course_lib.contracts.engine.subject import Subject, Terms, first_places
+from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.tying import steps
+from course_lib.contracts.tying.facts import FACTS, breach, compare
 from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
 from course_lib.report import ContractReport, Mismatch
-
-# fmt: off
-_FACTS = {
-    "built": "as built | сразу после создания",
-    "mode": "after train() or eval() | после train() или eval()",
-    "step": "after an optimiser step | после шага оптимизатора",
-    "conversion": "after .to(dtype) | после .to(dtype)",
-    "copy": "after copy.deepcopy | после copy.deepcopy",
-    "loading": "after load_state_dict | после load_state_dict",
-    "not_module": "the result is a {came}, not a torch.nn.Module | "
-    "результат имеет тип {came}, а нужен torch.nn.Module",
-    "not_parameter": "{name}.weight is a {came}, not an nn.Parameter | "
-    "{name}.weight имеет тип {came}, а нужен nn.Parameter",
-    "not_float": "{name}.weight holds {came}, not floating-point numbers | "
-    "{name}.weight имеет тип {came}, а нужны числа с плавающей точкой",
-    "not_finite":
-        "{name}.weight holds a NaN or an infinity | в {name}.weight есть NaN или бесконечность",
-    "size": "{name}.weight has shape {came}, the call asks for {wanted} | "
-    "{name}.weight имеет форму {came}, а вызов требует {wanted}",
-    "two_unequal": "{when} there are two Parameters with different numbers | "
-    "{when} параметров два, и числа в них разные",
-    "two_equal": "{when} there are two Parameters: equal now, but in two places of memory | "
-    "{when} параметров два: сейчас они равны, но лежат в памяти отдельно",
-    "two_sharing": "{when} there are two Parameters over one memory, so one matrix is stepped "
-    "twice | {when} параметров два, а память одна: одна матрица делает два шага",
-    "two_frozen": "{when} there are two Parameters over one memory, and a frozen one never learns "
-    "| {when} параметров два, а память одна; замороженный не обучается",
-    "listed": "{when} parameters() lists the shared Parameter {came} times | "
-    "{when} общий параметр встречается в parameters() столько раз: {came}",
-    "replaced": "{when} another Parameter stands there than before | "
-    "{when} на его месте стоит другой параметр",
-    "frozen":
-        "the shared Parameter does not require a gradient | общий параметр не требует градиента",
-    "no_gradient":
-        "no gradient reaches the shared Parameter | до общего параметра не доходит градиент",
-    "gradient": "the gradient is not the sum of both uses; it is off by {came} | "
-    "градиент не равен сумме градиентов двух применений; отличие {came}",
-    "moved": "a step moves the shared Parameter otherwise than a lone one; it is off by {came} | "
-    "шаг сдвигает общий параметр не так, как одиночный; отличие {came}",
-    "not_converted":
-        "after .to({wanted}) the weight is {came} | после .to({wanted}) вес имеет тип {came}",
-    "copy_shared": "the deep copy holds the Parameter of the original | "
-    "в глубокой копии стоит параметр оригинала",
-    "copied": "the deep copy has other numbers; they are off by {came} | "
-    "в глубокой копии другие числа; отличие {came}",
-    "loaded": "the loaded numbers are not those that were saved; they are off by {came} | "
-    "загружены не те числа, что были сохранены; отличие {came}",
-    "builds_shared": "two builds return models that hold the same Parameter | "
-    "два вызова build вернули модели с одним и тем же параметром",
-    "builds_moved": "changing one model changes another of the same size; it is off by {came} | "
-    "изменение одной модели меняет другую того же размера; отличие {came}",
-}
-# fmt: on
 
 
 def _halved(call: Call) -> Iterator[Call]:
@@ -85,40 +33,21 @@ def _halved(call: Call) -> Iterator[Call]:
 make = Calls("vocab_size, d_model", shorter=_halved)
 
 
-def _breach(
-    fact: str, came: Any, wanted: Any, clause: str = "", *shown: Mismatch, **values: Any
-) -> Breach:
-    """A demand not met: the fact in words, what came, what was wanted."""
-    text = say(_FACTS[fact], came=came, wanted=wanted, **values)
-    return Breach(fact, str(came), str(wanted), mismatches=shown, facts=text, clause=clause)
-
-
-def _compare(name: str, got: Tensor | None, wanted: Tensor, fact: str) -> None:
-    """Breach unless two weights, or two gradients, hold the same numbers up to rounding."""
-    if got is None:
-        raise _breach("no_gradient", "None", "a gradient")
-    apart = (got.double() - wanted.double()).abs()
-    far = apart > 1e-5 * (1 + wanted.double().abs())
-    if far.any():
-        shown = first_places(name, far, got, wanted)
-        raise _breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", *shown)
-
-
 def _built(subject: Subject, call: Call) -> Any:
     """Call build; breach unless a module with two weights comes back."""
     module = call_candidate(subject.candidate, call.vocab_size, call.d_model)
     if not isinstance(module, nn.Module):
-        raise _breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
+        raise breach("not_module", type(module).__name__, "torch.nn.Module", "result_form")
     for name in ("embedding", "head"):
         weight = call_candidate(partial(_weight, module, name))
         came = type(weight).__name__
         if not isinstance(weight, nn.Parameter):
             where = "one_parameter" if isinstance(weight, Tensor) else "result_form"
-            raise _breach("not_parameter", came, "Parameter", where, name=name)
+            raise breach("not_parameter", came, "Parameter", where, name=name)
         if not weight.is_floating_point():
-            raise _breach("not_float", str(weight.dtype), "float", "result_form", name=name)
+            raise breach("not_float", str(weight.dtype), "float", "result_form", name=name)
         if not torch.isfinite(weight).all():
-            raise _breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
+            raise breach("not_finite", "NaN, inf", finite_wanted(), "result_form", name=name)
     return module
 
 
@@ -135,13 +64,13 @@ def _sizes(subject: Subject, call: Call, allowed: float) -> None:
     for name in ("embedding", "head"):
         came = list(_weight(module, name).shape)
         if came != wanted:
-            raise _breach("size", came, wanted, "sizes", name=name)
+            raise breach("size", came, wanted, "sizes", name=name)
 
 
 def _one(module: Any, after: str = "built", before: nn.Parameter | None = None) -> nn.Parameter:
     """The one Parameter; breach if there are two, if it is not listed once, or not that before."""
     embedding, head = module.embedding.weight, module.head.weight
-    when = say(_FACTS[after])
+    when = say(FACTS[after])
     if embedding is not head:
         if embedding.shape != head.shape or not torch.equal(embedding, head):
             key = "two_unequal"
@@ -151,12 +80,12 @@ def _one(module: Any, after: str = "built", before: nn.Parameter | None = None) 
             learning = embedding.requires_grad and head.requires_grad
             key = "two_sharing" if learning else "two_frozen"
         shown = Mismatch("head.weight is embedding.weight", (), False, True)
-        raise _breach(key, 2, 1, "", shown, when=when)
+        raise breach(key, 2, 1, "", shown, when=when)
     listed = sum(parameter is embedding for parameter in module.parameters())
     if listed != 1:
-        raise _breach("listed", listed, 1, "one_parameter", when=when)
+        raise breach("listed", listed, 1, "one_parameter", when=when)
     if before is not None and embedding is not before:
-        raise _breach("replaced", 2, 1, when=when)
+        raise breach("replaced", 2, 1, when=when)
     return embedding
 
 
@@ -174,9 +103,9 @@ def _gradient(subject: Subject, call: Call, allowed: float) -> None:
     module = _built(subject, call)
     weight = _one(module)
     if not weight.requires_grad:
-        raise _breach("frozen", "requires_grad=False", "requires_grad=True")
+        raise breach("frozen", "requires_grad=False", "requires_grad=True")
     call_candidate(partial(steps.backward, module))
-    _compare("grad", weight.grad, torch.add(*steps.slopes(weight, weight)), "gradient")
+    compare("grad", weight.grad, torch.add(*steps.slopes(weight, weight)), "gradient")
 
 
 def _steps(subject: Subject, call: Call, allowed: float) -> None:
@@ -190,7 +119,7 @@ def _steps(subject: Subject, call: Call, allowed: float) -> None:
             rule(lone, grad)
             call_candidate(partial(steps.step, module, rule))
             moved = _one(module, "step", weight)
-            _compare("weight", moved.detach(), lone.detach(), "moved")
+            compare("weight", moved.detach(), lone.detach(), "moved")
 
 
 def _conversion(subject: Subject, call: Call, allowed: float) -> None:
@@ -200,7 +129,7 @@ def _conversion(subject: Subject, call: Call, allowed: float) -> None:
         call_candidate(partial(module.to, dtype))
         came = _one(module, "conversion").dtype
         if came != dtype:
-            raise _breach("not_converted", came, dtype)
+            raise breach("not_converted", came, dtype)
 
 
 def _copy(subject: Subject, call: Call, allowed: float) -> None:
@@ -208,8 +137,8 @@ def _copy(subject: Subject, call: Call, allowed: float) -> None:
     module = _built(subject, call)
     twin = call_candidate(partial(copy.deepcopy, module))
     if _one(twin, "copy") is _one(module):
-        raise _breach("copy_shared", 1, 2)
-    _compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
+        raise breach("copy_shared", 1, 2)
+    compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
 
 
 def _loading(subject: Subject, call: Call, allowed: float) -> None:
@@ -220,7 +149,7 @@ def _loading(subject: Subject, call: Call, allowed: float) -> None:
     state = {name: value.clone() for name, value in module.state_dict().items()}
     call_candidate(partial(fresh.load_state_dict, state))
     weight = _one(fresh, "loading")
-    _compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
+    compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
 
 
 def _builds(subject: Subject, call: Call, allowed: float) -> None:
@@ -230,10 +159,10 @@ def _builds(subject: Subject, call: Call, allowed: float) -> None:
     _built(subject, make(call.vocab_size + 1, call.d_model + 2))
     other = _built(subject, call)
     if _one(other) is _one(module):
-        raise _breach("builds_shared", 1, 2)
+        raise breach("builds_shared", 1, 2)
     with torch.no_grad():
         other.embedding.weight.add_(1.0)
-    _compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
+    compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
     _sizes(subject, call, allowed)
 
 
