@@ -178,7 +178,7 @@ def test_a_changed_text_differs_exactly_where_it_should(vocab_size, length, seed
             assert len(smaller.before) == len(smaller.after) >= 1
             assert len(smaller.before[0]) == len(smaller.after[0]) >= 1
     assert texts.lengths()[-1] == length
-    assert 0 not in texts.text(length, least=1)
+    assert 0 not in CausalityTexts(vocab_size, length, least=1).text()
 
 
 def test_the_spread_is_not_blown_up_by_one_forbidden_token():

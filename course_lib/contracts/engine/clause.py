@@ -121,7 +121,7 @@ def hold(subject: Subject, clause: Clause) -> ClauseResult:
 
     def judge(call: Any) -> float:
         with torch.enable_grad():  # which the candidate may have switched off in an earlier call
-            return clause.judge(subject, call, allowed)
+            return clause.judge(subject, call, allowed) or 0.0  # nothing was measured
 
     for call in clause.calls:
         try:

@@ -1,4 +1,7 @@
-"""Judges: what a clause asks of one call. Each gives the largest error, or raises a Breach."""
+"""Judges: what a clause asks of one call. Each gives the largest error, or raises a Breach.
+
+One that measures nothing, and only raises, may return nothing.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +29,7 @@ _SHARED = (
 )
 _SLOPE = "the result is right, but its gradient is not | результат верен, а его градиент — нет"
 
-Judge = Callable[[Subject, Any, float], float]
+Judge = Callable[[Subject, Any, float], float | None]
 
 
 def formed(subject: Subject, call: Call, allowed: float) -> float:
@@ -125,7 +128,9 @@ def refuses(wanted: type[Exception] | Callable[[Call], type[Exception]], fact: s
 
 def every(*judges: Judge) -> Judge:
     """A judge: one after the other."""
-    return lambda subject, call, allowed: max(judge(subject, call, allowed) for judge in judges)
+    return lambda subject, call, allowed: max(
+        judge(subject, call, allowed) or 0.0 for judge in judges
+    )
 
 
 def unless(excused: Callable[[Subject, Any], bool], judge: Judge) -> Judge:

@@ -10,15 +10,15 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, changed, is_float
 from course_lib.contracts.engine.watch import Probe
 
-Look = Callable[[Any, Any], Any]  # of a call and a candidate
+Look = Callable[[Any, Any], Any]  # of a call, or what is as fresh as one, and a candidate
 
 
-def probed(*calls: Call, look: Look | None = None, core: bool = True) -> list[Probe]:
+def probed(*calls: Any, look: Look | None = None, core: bool = True) -> list[Probe]:
     """A probe for each call, looked at in one way."""
     return [Probe(partial(look or outcome, call), core) for call in calls]
 
 
-def outcome(call: Call, candidate: Any) -> Any:
+def outcome(call: Any, candidate: Any) -> Any:
     """Whatever comes back."""
     return call.fresh().to(candidate)
 

@@ -1,7 +1,7 @@
 """One entry of the catalogue: a mistake that people really made, as something that runs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -62,4 +62,14 @@ def mistakes(
             both(fix),
         )
         for name, (source, what, fix, wrong) in entries.items()
+    )
+
+
+def remade(build: Callable[..., Any], found: Iterable[Mistake]) -> tuple[Mistake, ...]:
+    """The same wrong steps in another function that has these steps."""
+    steps = ((each, each.make) for each in found)
+    return tuple(
+        replace(each, make=partial(build, **make.keywords))
+        for each, make in steps
+        if isinstance(make, partial)
     )

@@ -169,7 +169,7 @@ class Subject:
             if (wrong := error > allowed).any():
                 told = self._errors(call, parts(got, label)[name], part, self.terms.told)
                 pair = (parts(each, label)[name] for each in (seen, right))
-                places = _first_places(name, wrong, *pair)
+                places = first_places(name, wrong, *pair)
                 bound = torch.as_tensor(allowed).expand(wrong.shape)[wrong][0].item()
                 most = told[wrong].max().item()
                 raise Breach(f"{kind} {name}", most, bound, mismatches=places, facts=facts)
@@ -181,7 +181,8 @@ class Subject:
         return torch.where(got == want, 0.0, errors).nan_to_num(math.inf, math.inf)
 
 
-def _first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+def first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+    """The first three places that are wrong, for a message."""
     places = (tuple(place) for place in wrong.nonzero()[:3].tolist())
     return tuple(Mismatch(name, p, got[p].item(), want[p].item()) for p in places)
 
