@@ -90,8 +90,11 @@ def pytest_collection_modifyitems(config, items):
         params = item.callspec.params if hasattr(item, "callspec") else {}
         costly = {"executed": "notebooks", "toy": "toy", "browser": item.path.stem}
         found = [costly[name] for name in costly if name in item.fixturenames]
-        if found or "contract" in params:
-            item.add_marker(pytest.mark.xdist_group((*found, params.get("contract"))[0]))
+        contract = params.get("contract")
+        if item.path.parent.name == "contracts":  # which reads verdicts of the contract it is about
+            contract = contract or item.path.stem.removeprefix("test_")
+        if found or contract:
+            item.add_marker(pytest.mark.xdist_group((*found, contract)[0]))
         if needs_delivery(item, params) or is_trial(item) and not is_touched(item, changed):
             item.add_marker(pytest.mark.delivery)
     if changed:

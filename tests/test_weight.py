@@ -9,22 +9,15 @@ import pytest
 
 from course_build.weight import types
 from course_build.weight.__main__ import lighter, main, table, too_heavy
-from course_build.weight.contracts import Subject, count_mistakes, subjects
+from course_build.weight.contracts import Subject, mistakes_named, subjects
 from course_build.weight.measures import Weight, packages, seconds_of_tests, weights
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 BUDGETS = SETTINGS["course"]["weight"]
 
-TABLE = """# fmt: off
-WRONG = mistakes(
-    build,
-    first=("", "a | b", "c | d", dict(step=one)),
-    second=("", "a | b", "c | d", two),
-)
-MORE = (Mistake("third", "", three, {}, {}),)
-"""
-ENGINE = "def mistakes(build, **entries):\n    return tuple(Mistake(name) for name in entries)\n"
+MISTAKES = "WRONG = mistakes(\n    build,\n    **made_in_a_loop,\n)\n" + "# fmt: on\n" * 3
+SCORES = "|contract|named|\n|---|---:|\n|`layer`|9/9|2/2|\n|`root`|9/9|1/1|\n|`all`|9/9|3/3|\n"
 
 
 @pytest.fixture
@@ -40,14 +33,14 @@ def course(tmp_path):
         },
     ]
     files = {
-        "course_lib/contracts/engine/mistake.py": ENGINE,
+        "README.md": SCORES,
         "course_lib/contracts/norm/layer.py": "def check_layer_contract(f):\n    pass\n",
         "course_lib/contracts/norm/root.py": "def check_root_contract(f):\n    pass\n",
         "course_lib/contracts/norm/_shared.py": "x = 1\n" * 6,
-        "course_lib/contracts/norm/mistakes.py": TABLE,
+        "course_lib/contracts/norm/mistakes.py": MISTAKES,
         "course_lib/attention.py": "x = 1\n" * 30,
         "tests/contracts/variants_norm.py": "x = 1\n" * 99,
-        "tests/test_attention.py": "x = 1\n" * 49,
+        "tests/test_attention.py": "x = 1\n" * 47,
         "notebooks/src/module_01_a.py": "",
         "notebooks/en/module_01_a.ipynb": json.dumps({"cells": cells}).ljust(2000),
         "requirements.lock": "",
@@ -60,8 +53,10 @@ def course(tmp_path):
     return tmp_path
 
 
-def test_mistakes_are_counted_in_either_notation_but_not_where_the_notation_is_made():
-    assert (count_mistakes(TABLE), count_mistakes(ENGINE)) == (3, 0)
+def test_the_mistakes_of_the_course_are_counted_contract_by_contract():
+    named = mistakes_named(ROOT)
+    assert named.pop("all") == sum(named.values())
+    assert sum(subject.mistakes for subject in subjects(ROOT)) == sum(named.values()) >= 712
 
 
 def test_a_contract_weighs_its_share_of_the_subject_without_the_mistakes(course):
@@ -87,7 +82,7 @@ def test_everything_with_a_budget_is_weighed(course):
 
 def test_what_is_too_heavy_is_named_with_what_to_do(course, capsys):
     assert main(["--check"], course) == 0
-    (course / "tests/test_attention.py").write_text("x = 1\n" * 50)
+    (course / "tests/test_attention.py").write_text("x = 1\n" * 48)
     assert main(["--check"], course) == 1
     assert (
         "tests: [weight]\n    lines of tests for a line: 1.02; at most 1.0, and the goal is 1.0"

@@ -26,7 +26,9 @@ def read_library_module(name: str, path: str, data: bytes) -> LibraryModule:
         return _read(name, path, decode(path, data))
     except CourseError as error:
         lines = data.decode("utf-8-sig", "replace").split("\n")
-        quoted = [f.quoting("".join(lines[(f.line or 0) - 1 : f.line])) for f in error.findings]
+        quoted = [
+            f.quoting("".join(lines[f.line - 1 : f.line] if f.line else ())) for f in error.findings
+        ]
         raise CourseError(quoted) from error
 
 

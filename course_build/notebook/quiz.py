@@ -51,9 +51,11 @@ def _stray_questions(cell: Cell) -> Iterator[Finding]:
     if cell.kind != "code" or "ask" not in cell.text:
         return
     for node in parse_code(cell.text).body:
-        if isinstance(node, ast.Expr) and ast.unparse(node).startswith("ask("):
-            message = "a question in a cell that is not folded as one"
-            yield cell.finding("quiz-role", message, 'give the cell role="quiz"', line=node.lineno)
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Name(id="ask"))):
+                message = "a question in a cell that is not folded as one"
+                mend = 'give the cell role="quiz"'
+                yield cell.finding("quiz-role", message, mend, line=node.lineno)
 
 
 def _check_question(cell: Cell) -> list[Finding]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from course_build.base.findings import DONE, WORK, Finding
 from course_build.base.places import SETTINGS_FILE
 from course_build.weight import measures
-from course_build.weight.contracts import subjects
+from course_build.weight.contracts import Subject, subjects
 
 TABLE = "[tool.course.weight]"
 Budget = Mapping[str, float]  # goal: ARCHITECTURE's; at_most: today's, as long as that is more
@@ -76,7 +76,9 @@ def table(root: Path) -> Iterator[str]:
     for kilobytes, folded, path in measures.notebooks(root):
         yield f"{path:<50}{kilobytes:>10,.0f}{folded:>20,}"
     yield f"\n{'subject':<40}{'contracts':>10}{'lines each':>12}{'mistakes':>12}{'lines each':>12}"
-    for path, contracts, lines, mistakes, wrong in subjects(root):
+    found = subjects(root)
+    sums = [sum(figures) for figures in zip(*(subject[1:] for subject in found), strict=True)]
+    for path, contracts, lines, mistakes, wrong in (*found, Subject("all", *sums)):
         each, mistake = lines / max(contracts, 1), wrong / max(mistakes, 1)
         yield f"{path:<40}{contracts:>10}{each:>12,.0f}{mistakes:>12}{mistake:>12.1f}"
     yield "\na reader installs {} packages, {:,.0f} MB".format(*measures.packages(root))

@@ -1,12 +1,13 @@
 """What a contract and a mistake cost: read from their files, for the builder runs no library."""
 
-import ast
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDERS = ("course_lib/contracts", "course_lib/contracts/*", "course_lib/mistakes")
-CONTRACT = re.compile(r"^def check_\w+_contract\(", re.MULTILINE)
+FOLDERS = ("course_lib/contracts", "course_lib/contracts/*")
+CONTRACT = re.compile(r"^def check_(\w+)_contract\(", re.MULTILINE)
+README = "README.md"
+NAMED = re.compile(r"^\|`(\w+)`\|\d+/\d+\|\d+/(\d+)\|", re.MULTILINE)  # the second figure's whole
 COMMAND = ("_runner", "runner")  # how files of the teachers' command begin: of no contract
 
 
@@ -21,35 +22,33 @@ class Subject(NamedTuple):
 
 
 def subjects(root: Path) -> list[Subject]:
-    """Every folder in which a contract or a mistake is defined."""
+    """Every folder in which a contract is defined."""
     folders = (path for pattern in FOLDERS for path in sorted(root.glob(pattern)) if path.is_dir())
-    read = (_subject(folder, folder.relative_to(root).as_posix()) for folder in folders)
-    return [subject for subject in read if subject.contracts or subject.mistakes]
+    read = (_subject(root, folder) for folder in folders)
+    return [subject for subject in read if subject.contracts]
 
 
-def _subject(folder: Path, name: str) -> Subject:
-    contracts = lines = mistakes = mistake_lines = 0
+def _subject(root: Path, folder: Path) -> Subject:
+    contracts: list[str] = []
+    lines = mistake_lines = 0
     for path in folder.glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        found = count_mistakes(text)
-        if found or "mistakes" in path.stem or folder.name == "mistakes":
-            mistakes += found
+        if "mistakes" in path.stem:
             mistake_lines += text.count("\n")
         elif not path.stem.startswith(COMMAND):
-            contracts += len(CONTRACT.findall(text))
+            contracts += CONTRACT.findall(text)
             lines += text.count("\n")
-    return Subject(name, contracts, lines, mistakes, mistake_lines)
+    named = mistakes_named(root)
+    mistakes = sum(named[contract] for contract in contracts)
+    return Subject(
+        folder.relative_to(root).as_posix(), len(contracts), lines, mistakes, mistake_lines
+    )
 
 
-def count_mistakes(text: str) -> int:
-    """How many mistakes a file lists: each Mistake(...), each name=... of a mistakes(...) table.
+def mistakes_named(root: Path) -> dict[str, int]:
+    """How many mistakes each contract names: some are made in loops, so no file tells.
 
-    What a function makes in a loop counts once: a list that a machine writes is no reader's load.
+    The readme's table of scores does, and a test holds that to the catalogues themselves.
     """
-    tree = ast.parse(text)
-    if any(isinstance(node, ast.FunctionDef) and node.name == "mistakes" for node in tree.body):
-        return 0  # the engine's own file, where a table's entries become Mistakes
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = [call.func.id if isinstance(call.func, ast.Name) else "" for call in calls]
-    tables = (call for call, name in zip(calls, names, strict=True) if name == "mistakes")
-    return names.count("Mistake") + sum(len(call.keywords) for call in tables)
+    text = (root / README).read_text(encoding="utf-8")
+    return {contract: int(count) for contract, count in NAMED.findall(text)}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from course_lib.contracts import ContractViolation
-from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine import clause as _clause
 from course_lib.contracts.engine.diagnosis import Diagnosis
 
 from .mutants import TookTooLong, mutants, time_limit
@@ -63,8 +63,8 @@ def surviving(contract, function):
     adapt = getattr(trial, "ADAPT", lambda mutant: mutant)
     made = dict(mutants(right))
     with (
-        mock.patch.object(_candidate, "cut_down", lambda judge, case, breach: (case, breach)),
-        mock.patch.object(_candidate, "named_by", return_value=Diagnosis()),
+        mock.patch.object(_clause, "cut_down", lambda judge, case, breach: (case, breach)),
+        mock.patch.object(_clause, "named_by", return_value=Diagnosis()),
     ):
         alive = {label for label, mutant in made.items() if survives(trial.CHECK, adapt(mutant))}
     return len(made), alive

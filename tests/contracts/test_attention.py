@@ -2,8 +2,8 @@
 
 import math
 import random
-import warnings
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 
 from course_lib import text
 from course_lib.attention import scaled_dot_product_attention
-from course_lib.contracts import ContractViolation, check_attention_contract
+from course_lib.contracts import check_attention_contract
 from course_lib.contracts.attention.attention import attention_contract
 from course_lib.contracts.attention.calls import (
     ask,
@@ -23,7 +23,7 @@ from course_lib.contracts.attention.calls import (
     drawn,
     some_allowed,
 )
-from course_lib.contracts.engine.diagnosis import _DIAGNOSIS_TEXTS
+from course_lib.contracts.engine.diagnosis import MORE
 from course_lib.contracts.engine.subject import wanted
 
 from .right_attentions import (
@@ -33,7 +33,7 @@ from .right_attentions import (
     by_logsumexp,
     opened,
 )
-from .trial import candidate, verdict
+from .trial import candidate, verdict, violation_of
 from .variants_attention import CLAUSES, WRONG
 
 FIGURES = {
@@ -46,10 +46,7 @@ FIGURES = {
 }
 
 
-def violation(attention, **kwargs):
-    with pytest.raises(ContractViolation) as caught:
-        check_attention_contract(attention, **kwargs)
-    return caught.value
+violation = partial(violation_of, check_attention_contract)
 
 
 def refused(name):
@@ -136,15 +133,6 @@ def test_a_half_written_attention_is_a_violation_not_a_stub():
     assert "NotImplementedError: masks" in violation(attention).diagnosis
 
 
-def test_an_error_of_the_candidate_is_chained_and_its_line_is_shown():
-    def attention(q, k, v, allowed=None, *, empty_row="error"):
-        return q.no_such_method()
-
-    caught = violation(attention)
-    assert isinstance(caught.__cause__, AttributeError)
-    assert "`return q.no_such_method()`" in caught.diagnosis
-
-
 def test_the_failing_input_of_a_violation_shows_the_fault_again():
     attention, _ = WRONG["mask after the softmax"]
     caught = violation(attention)
@@ -154,44 +142,6 @@ def test_the_failing_input_of_a_violation_shows_the_fault_again():
     first = caught.mismatches[0]
     assert getattr(wrong, first.field)[first.index].item() == pytest.approx(first.got)
     assert getattr(right, first.field)[first.index].item() == pytest.approx(first.expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("not scaled", "not_scaled: the scores are not divided by √d_k"),
-        ("root of d_v", "the scores are divided by √d_v"),
-        ("root cut to an integer", "every score is 1.414 times the right one (d_k = 2"),
-        ("softmax over the queries", "the weights of each key (column) sum to 1"),
-        ("softmax over axis 0", "the first axis, dim=0"),
-        ("mask inverted", "True in the mask means hidden"),
-        ("mask transposed when square", "queries and keys are swapped in the mask"),
-        ("mask added as 0 and 1", "the bool mask is added to the scores"),
-        ("mask after the softmax", "the mask comes after the softmax"),
-        ("mask never applied", "the weights come from the scores before it"),
-        ("masked scores -1e4", "a masked score is -10000 and must be -inf"),
-        ("first item's mask for all", "the first item's mask is used for the whole batch"),
-        ("no mask for one query", "the mask is skipped when there is a single query"),
-        ("values mixed by transposed weights", "are mixed with the transposed weights"),
-        ("exp without the maximum", "exp(x) of float64 ends at x = 709"),
-        ("scores in the input's half", "float16 ends at 65504"),
-        ("always float32", "fits float32 exactly"),
-        ("dropout always on", "it draws random numbers"),
-        ("q scaled in place", "changed its argument q"),
-        ("k detached", "no gradient reaches k"),
-        ("no_grad inside", ".output is cut off from q, k and v"),
-        ("dropout while training", "inputs that require a gradient give another output"),
-        ("result kept by address", "the arguments hold new numbers"),
-        ("one buffer for all results", "a later call changed the tensors"),
-        ("keys of an earlier call", "a call of the same shape with other numbers was made"),
-        ("NaN gradients of empty rows", "the output is right, but the gradient of"),
-        ("error policy ignored", "a row with nothing to read came back as"),
-        ("weights after dropout", "the keys, their values and their mask were moved"),
-        ("weights averaged over heads", "these weights did not make it"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(name, words):
-    assert words in refused(name).diagnosis
 
 
 FIELDS = ".output, .weights, .scores, .empty_rows"
@@ -309,24 +259,7 @@ def test_a_tutorial_without_checks_hears_first_of_what_is_broken_first():
     caught = refused("tutorial without checks")
     assert caught.clause == "empty_row_error"
     assert caught.mistakes[0] == "empty_row_nan"
-    assert _DIAGNOSIS_TEXTS["more"]["en"] in caught.diagnosis
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("output normalised", "a bias towards late keys", "scaled after the softmax"),
-        *("a trace of weight", "last row of the mask", "causal keys always open", "masks tiled"),
-        *("scores capped softly", "one more in the denominator", "heads and tokens confused"),
-        *("blocks not rescaled", "own backward without the scale", "a clamp in the gradient"),
-        *("values in reverse in a batch", "weights turned round", "a window of 512"),
-        *("the largest takes all", "no scale while training", "a third batch axis lost"),
-    ],
-)
-def test_an_unknown_mistake_gets_facts_and_no_name(name):
-    assert refused(name).mistakes == ()
-    assert "behaves exactly like" not in refused(name).diagnosis
-    assert refused(name).mismatches
+    assert MORE.split(" | ")[0] in caught.diagnosis
 
 
 @pytest.mark.parametrize(
@@ -405,37 +338,6 @@ def test_the_verdict_is_the_same_whatever_ran_before():
     assert dict(check_attention_contract(by_einsum)) == again
 
 
-def test_generators_and_flags_are_left_alone():
-    def meddling(q, k, v, allowed=None, *, empty_row="error"):
-        torch.manual_seed(1), random.seed(1), np.random.seed(1)
-        torch.set_default_dtype(torch.float64)
-        torch.set_grad_enabled(False)
-        torch.use_deterministic_algorithms(True)
-        np.seterr(all="ignore")
-        warnings.simplefilter("ignore")
-        return by_einsum(q, k, v, allowed, empty_row=empty_row)
-
-    def state():
-        return (
-            torch.get_rng_state().tolist(),
-            random.getstate(),
-            np.random.get_state()[1].tolist(),
-            torch.get_default_dtype(),
-            torch.is_grad_enabled(),
-            torch.are_deterministic_algorithms_enabled(),
-            torch.get_float32_matmul_precision(),
-            torch.get_num_threads(),
-            np.geterr(),
-            warnings.filters[:],
-        )
-
-    before = state()
-    check_attention_contract(by_einsum)
-    assert state() == before
-    violation(meddling)  # grad mode switched off: no gradients
-    assert state() == before
-
-
 def test_the_contract_works_where_gradients_are_switched_off():
     with torch.no_grad():
         assert check_attention_contract(by_einsum)["gradient_max_error"] < 1e-8
@@ -450,11 +352,6 @@ def test_the_contract_ignores_the_default_dtype():
     finally:
         torch.set_default_dtype(torch.float32)
     assert figures == dict(check_attention_contract(by_einsum))
-
-
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="attention must be a function, got int"):
-        check_attention_contract(3)
 
 
 @pytest.mark.parametrize("fields", [(), ("weights",), ("output", "logits")])

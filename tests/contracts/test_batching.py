@@ -1,19 +1,21 @@
 """The contract of batching: what wrong rows are equal to names the mistake, on any weights."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, check_batching_contract
+from course_lib.contracts import check_batching_contract
 from course_lib.contracts.batching.judges import BatchCase
 from course_lib.contracts.batching.mistakes import BATCHING_MISTAKES
 from course_lib.contracts.batching.observer import BatchObserver
 from course_lib.contracts.batching.relations import batching_probes, explain_batching
 from course_lib.contracts.batching.tiny_batch import TinyBatch
 
-from .trial import verdict
+from .trial import verdict, violation_of
 from .variants_batching import (
     CHECK,
     LEFT_BUGS,
@@ -24,11 +26,7 @@ from .variants_batching import (
     rows_off,
 )
 
-
-def violation(batch):
-    with pytest.raises(ContractViolation) as caught:
-        CHECK(batch)
-    return caught.value
+violation = partial(violation_of, CHECK)
 
 
 def observed(made):
@@ -81,29 +79,6 @@ def test_an_unknown_fault_gets_facts_and_no_name(where):
     caught = violation(rows_off(where).make())
     assert caught.mistakes == ()
     assert "rows that differ from the prompt alone" in caught.diagnosis
-
-
-@pytest.mark.parametrize("name", ["noise", "remembered by number", "drifting alone"])
-def test_what_is_unsteady_gets_no_name_of_a_padding_fault(name):
-    assert verdict("batching", "wrong", name).violation.mistakes == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("shared_positions", "just the shorter prompts"),
-        ("cut_to_the_shortest", "just the longer prompts"),
-        ("order_not_restored", "is what another prompt of the batch gives"),
-        ("last_column_read", "is what the prompt and then padding give"),
-        ("padding_is_a_prefix", "is what padding and then the prompt give"),
-        ("one_column_early", "gives without its last token"),
-        ("neighbours_are_the_past", "gives after all prompts before it"),
-        ("prompts_padded_in_place", "the prompts became"),
-        ("batches_share_memory", "a later call changed an earlier result"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(name, words):
-    assert words in verdict("batching", "mistake", name).violation.diagnosis
 
 
 def test_the_failing_batch_is_cut_down_and_shows_the_fault_again():

@@ -1,23 +1,20 @@
 """The contract of a pre-norm block accepts what is right and refuses what is wrong."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, check_block_contract
+from course_lib.contracts import check_block_contract
 from course_lib.contracts.block import layers
 
-from .trial import verdict
+from .trial import verdict, violation_of
 from .variants_block import block_by_branches, block_in_numpy, block_plain
 
-
-def violation(block):
-    with pytest.raises(ContractViolation) as caught:
-        check_block_contract(block)
-    return caught.value
+violation = partial(violation_of, check_block_contract)
 
 
 def test_the_figures_tell_how_exact_a_block_is():
@@ -33,27 +30,6 @@ def test_outside_torch_gradients_are_not_asked_for_and_the_report_says_so():
     report = check_block_contract(block_in_numpy)
     assert report.unchecked == ("gradients",)
     assert math.isnan(report["gradient_max_error"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        ("mistake", "parallel", "diagnosis"),
-        ("mistake", "parallel", "norm2 was not given x + attend(norm1(x))"),
-        ("mistake", "norm1_forgotten", "norm1 was never called"),
-        ("mistake", "norm1_after_attend", "norm1 was not given x"),
-        ("mistake", "norm2_after_feed", "norm2 was not given x + attend(norm1(x))"),
-        ("mistake", "attend_called_twice", "attend was called 2 times"),
-        ("mistake", "first_residual_missing", "norm2 was not given x + attend(norm1(x))"),
-        ("mistake", "second_residual_missing", "what is returned is summed wrongly"),
-        ("mistake", "stream_changed_in_place", "the sum was written into it"),
-        ("mistake", "stream_detached", "the gradient of x is not: one of its ways is cut"),
-        ("wrong", "no graph", "no gradient reaches x"),
-        ("wrong", "one buffer", "another result after other calls"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(kind, name, words):
-    assert words in " ".join(verdict("block", kind, name).message.split())
 
 
 def test_the_failing_input_is_cut_down_to_plain_sublayers():
@@ -84,23 +60,6 @@ def test_two_mistakes_at_once_are_named_both():
     assert violation(block).mistakes == ("first_residual_missing", "norm2_after_feed")
 
 
-@pytest.mark.parametrize("name", ["clipped", "token by token", "a mixture for feed", "in float32"])
-def test_an_unknown_bug_gets_facts_and_no_name(name):
-    caught = verdict("block", "wrong", name).violation
-    assert caught.mistakes == ()
-    assert "behaves" not in caught.diagnosis
-
-
-def test_an_error_of_the_candidate_is_chained():
-    def block(x, norm1, attend, norm2, feed):
-        batch, length, _ = x.shape
-        return block_plain(x, norm1, attend, norm2, feed).view(batch, length, -1)
-
-    caught = violation(block)
-    assert isinstance(caught.__cause__, ValueError)
-    assert caught.measured == "ValueError"
-
-
 kinds = st.lists(
     st.sampled_from(["zero", "same", "linear", "bend", "norm", "past"]), min_size=4, max_size=4
 )
@@ -116,7 +75,8 @@ def test_the_references_agree_on_any_sublayers(kinds, batch, length, d):
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4))
 def test_the_gradients_agree_on_any_size(batch, length, d):
-    assert all(torch.isfinite(g).all() for g in layers.gradients(layers.drawn(2, batch, length, d)))
+    slopes = layers.gradients(layers.drawn(2, batch, length, d)).values()
+    assert all(torch.isfinite(slope).all() for slope in slopes)
 
 
 def test_gradients_that_disagree_stop_the_contract(monkeypatch):

@@ -1,12 +1,14 @@
 """The cache's contract: relations name a mistake whatever the weights are."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, check_cache_contract
+from course_lib.contracts import check_cache_contract
 from course_lib.contracts.cache.logits import logit_array
 from course_lib.contracts.cache.mistakes import CACHE_MISTAKES
 from course_lib.contracts.cache.observer import CacheObserver
@@ -15,7 +17,7 @@ from course_lib.contracts.cache.texts import CacheCase, cache_cuts, cut_at_power
 from course_lib.contracts.cache.tiny_decoder import TinyDecoder
 
 from .cached_models import TORCH_BUGS, Pair, TorchLM, recurrent_pair
-from .trial import verdict
+from .trial import verdict, violation_of
 from .variants_cache import CHECK, changed, row_changed
 
 SIZES = [  # vocabulary, context, layers, seed
@@ -26,10 +28,7 @@ SIZES = [  # vocabulary, context, layers, seed
 NEEDS_LAYERS = {"one_cache_for_all_layers"}
 
 
-def violation(pair):
-    with pytest.raises(ContractViolation) as caught:
-        CHECK(pair)
-    return caught.value
+violation = partial(violation_of, CHECK)
 
 
 def observed(model):
@@ -87,26 +86,6 @@ def test_an_unknown_fault_gets_facts_and_no_name(where):
     caught = violation(changed(cached=row_changed(where)).make())
     assert caught.mistakes == ()
     assert "rows that differ from the full pass" in caught.diagnosis
-
-
-def test_noise_gets_no_name():
-    assert verdict("cache", "wrong", "noise").violation.mistakes == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("cache_not_reset", "the second equals the end of full_logits(both joined)"),
-        ("stale_slots_read", "the first call of all was right, the same call later was not"),
-        ("mask_top_left", "the first chunk is right, what comes after it is not"),
-        ("full_pass_without_mask", "changing tokens from 1 on changed row 0 of full_logits"),
-        ("no_limit", "answered 13 tokens where 12 fit"),
-        ("chunks_used_up", "the call changed chunks"),
-        ("results_share_memory", "a later call changed an earlier result of cached_logits"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(name, words):
-    assert words in verdict("cache", "mistake", name).violation.diagnosis
 
 
 def test_the_failing_text_is_cut_down():

@@ -2,10 +2,13 @@
 
 import functools
 import itertools
+from types import SimpleNamespace
 
-from course_lib.contracts.engine.diagnosis import diagnose
+import torch
+
+from course_lib.contracts.engine.diagnosis import by_catalogue, diagnose
 from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.engine.watch import Probe
+from course_lib.contracts.engine.watch import Probe, look_once
 
 
 def keeping_the_first():
@@ -38,15 +41,15 @@ def test_a_mistake_with_a_memory_is_named_also_after_another_candidate_was_diagn
 
 
 def test_what_is_known_of_a_mistake_is_not_looked_at_again():
-    calls, known = [], {}
+    calls = []
 
     def make():
         return lambda x: calls.append(x) or -x
 
     catalogue = [Mistake("negative", "", make, {"en": "turns"}, {"en": "x"})]
+    explain = by_catalogue(catalogue, lambda subject: PROBES, lambda x: x)
     for _ in range(2):
-        named_so = diagnose(lambda x: -x, catalogue, PROBES, lambda x: x, known).names
-        assert named_so == ("negative",)
+        assert explain(SimpleNamespace(candidate=lambda x: -x)).names == ("negative",)
     assert calls == [1, 2, 1, 1, 1, 2, 2, 2]  # each probe once, and thrice to see it steady
 
 
@@ -92,3 +95,21 @@ def test_a_mistake_by_turns_that_differs_in_a_special_call_names_nothing_in_ordi
 
     assert named_as_one_that(always, lambda x: -x if x < 5 else 7, probes) == ("suspect",)
     assert named_as_one_that(by_turns, lambda x: -x if x < 5 else 7, probes) == ()
+
+
+def test_what_one_candidate_switches_on_does_not_reach_the_next():
+    def flags(switch):
+        found = torch.get_default_dtype(), torch.is_grad_enabled()
+        switch()
+        return found
+
+    def switch():
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+
+    try:
+        seen = [look_once(switch, Probe(flags)) for _ in range(2)]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert seen == [[torch.float32, True]] * 2
+    assert torch.is_grad_enabled()

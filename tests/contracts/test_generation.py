@@ -1,11 +1,13 @@
 """The generation's contract: its scripted models, its references, and what it says."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, check_generation_contract
+from course_lib.contracts import check_generation_contract
 from course_lib.contracts.generation import judges
 from course_lib.contracts.generation.mistakes import mistaken_generation
 from course_lib.contracts.generation.model import (
@@ -14,14 +16,10 @@ from course_lib.contracts.generation.model import (
     generation_by_rule,
 )
 
-from .trial import verdict
+from .trial import verdict, violation_of
 from .variants_generation import RIGHT, fixed_number, only_tensors, plain_loop
 
-
-def violation(generate):
-    with pytest.raises(ContractViolation) as caught:
-        check_generation_contract(generate)
-    return caught.value
+violation = partial(violation_of, check_generation_contract)
 
 
 @st.composite
@@ -92,23 +90,6 @@ def test_the_model_refuses_what_is_no_row_of_ids():
         model(torch.tensor([], dtype=torch.long))
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        ("mistake", "no_eval", "found it in training mode"),
-        ("mistake", "left_in_eval", "before the call training was True, after it False"),
-        ("mistake", "prompt_grows", "the prompt became"),
-        ("wrong", "overfed", "the model was given 2 tokens, it holds 1"),
-        ("wrong", "ids alone", "no pair (new_ids, reason)"),
-        ("wrong", "capital letters", "the reason is 'LENGTH_LIMIT'"),
-        ("wrong", "floats", "no flat sequence of integers"),
-        ("wrong", "another error", "IndexError"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(kind, name, words):
-    assert words in verdict("generation", kind, name).violation.diagnosis
-
-
 def test_two_mistakes_at_once_are_both_named():
     caught = violation(
         mistaken_generation(
@@ -116,13 +97,6 @@ def test_two_mistakes_at_once_are_both_named():
         )
     )
     assert set(caught.mistakes) == {"no_eval", "never_stops_at_eos"}
-
-
-@pytest.mark.parametrize("name", ["reversed", "second best", "window of four", "limit of five"])
-def test_an_unknown_fault_gets_facts_and_no_name(name):
-    caught = verdict("generation", "wrong", name).violation
-    assert caught.mistakes == ()
-    assert "right is" in caught.diagnosis
 
 
 def test_the_failing_call_is_small_and_shows_the_fault_again():
@@ -141,16 +115,6 @@ def test_the_figures_count_the_calls_of_the_model():
         "calls_for_1_token": 1,
         "calls_for_5_tokens": 5,
     }
-
-
-def test_an_error_of_the_candidate_is_chained():
-    caught = verdict("generation", "wrong", "context error").violation
-    assert isinstance(caught.__cause__, ZeroDivisionError)
-
-
-def test_something_that_is_no_function_is_an_error_at_the_door():
-    with pytest.raises(TypeError, match="generate must be a function, got list"):
-        check_generation_contract([])
 
 
 def test_smaller_calls_stay_legal():

@@ -1,23 +1,20 @@
 """The contract of sinusoidal positions accepts what is right and refuses what is wrong."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.contracts import ContractViolation, check_position_contract
+from course_lib.contracts import check_position_contract
 from course_lib.contracts.position import tables
 
-from .trial import verdict
+from .trial import verdict, violation_of
 from .variants_position import positions_by_slices, positions_by_stack
 
-
-def violation(encoding):
-    with pytest.raises(ContractViolation) as caught:
-        check_position_contract(encoding)
-    return caught.value
+violation = partial(violation_of, check_position_contract)
 
 
 def test_the_figures_tell_how_exact_a_table_is():
@@ -27,23 +24,6 @@ def test_the_figures_tell_how_exact_a_table_is():
     assert report["smallest_distance"] == pytest.approx(0.6453, abs=1e-4)
     narrow = check_position_contract(positions_by_slices)
     assert 1e-7 < narrow["far_max_error"] < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        ("wrong", "stays at 300", "rows 300 and 301 are 0 apart"),
-        ("wrong", "fading", "in columns 0 and 1 the squares sum to 0.98"),
-        ("wrong", "bfloat16", "too coarse for angles"),
-        ("wrong", "linspace", "the same position in a table of 5 rows is another row"),
-        ("wrong", "first table kept", "behaves exactly like encoding_shared"),
-        ("mistake", "base_ignored", "the angle must be 0.1"),
-        ("mistake", "no_power_at_all", "numbers are NaN or infinite"),
-        ("mistake", "encoding_shared", "wrote into an earlier result, and it came back"),
-    ],
-)
-def test_the_diagnosis_states_what_was_measured(kind, name, words):
-    assert words in verdict("position", kind, name).violation.diagnosis
 
 
 def test_the_failing_call_is_cut_down():
@@ -61,23 +41,6 @@ def test_two_mistakes_at_once_are_named_both():
         return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
     assert violation(encoding).mistakes == ("base_always_1000", "sines_then_cosines")
-
-
-@pytest.mark.parametrize("name", ["sine negated", "wraps at 512", "rates rounded", "noise"])
-def test_an_unknown_bug_gets_facts_and_no_name(name):
-    caught = verdict("position", "wrong", name).violation
-    assert caught.mistakes == ()
-    assert "behaves" not in caught.diagnosis
-
-
-def test_an_error_of_the_candidate_is_chained():
-    def encoding(length, d_model, *, base=10_000.0):
-        1 // (length - 3)
-        return positions_by_stack(length, d_model, base=base)
-
-    caught = violation(encoding)
-    assert isinstance(caught.__cause__, ZeroDivisionError)
-    assert caught.failing_input == {"length": 3, "d_model": 2}
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

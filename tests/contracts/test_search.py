@@ -19,7 +19,7 @@ from course_lib.contracts import (
     check_sampling_contract,
 )
 from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
-from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine import clause as _clause
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.sampling import token_distribution
@@ -29,8 +29,8 @@ FEW = settings(max_examples=150, deadline=None, derandomize=True, print_blob=Fal
 
 def refused(check, candidate):
     with (
-        mock.patch.object(_candidate, "cut_down", lambda judge, case, breach: (case, breach)),
-        mock.patch.object(_candidate, "named_by", return_value=Diagnosis()),
+        mock.patch.object(_clause, "cut_down", lambda judge, case, breach: (case, breach)),
+        mock.patch.object(_clause, "named_by", return_value=Diagnosis()),
     ):
         try:
             check(candidate)

@@ -1,10 +1,12 @@
 """What holds for every contract and every variant, whichever contract it is."""
 
+import contextlib
 import dataclasses
 import inspect
 import random
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from course_lib.contracts import ContractViolation
 from course_lib.contracts.engine.clause import Contract
 from course_lib.mistakes import CATALOGUE
 
-from .trial import candidate, clause_of, entries, trials, verdict
+from .trial import candidate, clause_of, entries, failing, stub, trials, verdict, violation_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = list(parse_settings((ROOT / SETTINGS_FILE).read_text(encoding="utf-8")).complete)
@@ -93,7 +95,7 @@ def test_the_message_of_each_mistake_says_the_same_in_every_language(contract, n
 def test_the_catalogue_is_complete_in_every_language(contract):
     trial = trials()[contract]
     names = [mistake.name for mistake in trial.CATALOGUE]
-    assert names == list(trial.MISTAKES)
+    assert sorted(names) == sorted(trial.MISTAKES)
     assert len(set(names)) == len(names)
     for mistake in trial.CATALOGUE:
         for texts in (mistake.what, mistake.fix):
@@ -125,9 +127,48 @@ def test_the_report_fits_the_page_in_both_languages(contract, language):
         assert max(map(len, said.message.split("\n"))) <= 88
 
 
+def table(name):
+    """What the variants of each contract say under this name: (contract, variant, what is said)."""
+    return [
+        (contract, variant, said)
+        for contract, trial in trials().items()
+        for variant, said in getattr(trial, name, {}).items()
+    ]
+
+
+@pytest.mark.parametrize(("contract", "name", "words"), table("SAYS"), ids=label)
+def test_the_diagnosis_states_what_was_measured(contract, name, words):
+    kind = "mistake" if name in trials()[contract].MISTAKES else "wrong"
+    assert words in verdict(contract, kind, name).violation.diagnosis
+
+
+@pytest.mark.parametrize("contract", trials())
+def test_what_is_like_no_catalogued_mistake_gets_facts_and_no_name(contract):
+    for name in trials()[contract].WRONG:
+        caught = verdict(contract, "wrong", name).violation
+        named = "behaves exactly like" in caught.diagnosis
+        assert named == bool(caught.mistakes), name
+    for name in getattr(trials()[contract], "UNNAMED", ()):
+        caught = verdict(contract, "wrong", name).violation
+        assert caught.mistakes == (), name
+        assert caught.diagnosis or caught.mismatches, name
+
+
+FUNCTIONS = [contract for contract, trial in trials().items() if not hasattr(trial, "STUB")]
+
+
+@pytest.mark.parametrize("contract", FUNCTIONS)
+def test_an_error_of_the_candidate_is_chained_and_its_line_is_shown(contract):
+    right = candidate(next(iter(trials()[contract].RIGHT.values())))
+    caught = violation_of(trials()[contract].CHECK, failing(right))
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert caught.measured == "ZeroDivisionError"
+    assert "after three calls (at `raise ZeroDivisionError(" in caught.diagnosis
+
+
 @pytest.mark.parametrize("contract", trials())
 def test_a_stub_is_not_attempted(contract):
-    report = trials()[contract].CHECK(trials()[contract].STUB)
+    report = trials()[contract].CHECK(getattr(trials()[contract], "STUB", stub))
     assert not report.attempted
     assert str(report).startswith("○ check_")
 
@@ -188,20 +229,47 @@ def test_references_that_disagree_stop_the_contract(contract, number):
         dataclasses.replace(found, terms=terms).check(candidate(right))
 
 
+def state():
+    return (
+        torch.get_rng_state().tolist(),
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.get_num_threads(),
+        np.geterr(),
+        warnings.filters[:],
+    )
+
+
+def meddling(right):
+    """A right function that turns every generator and flag."""
+
+    def meddles(*args, **options):
+        torch.manual_seed(1), random.seed(1), np.random.seed(1)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True)
+        np.seterr(all="ignore")
+        warnings.simplefilter("ignore")
+        return right(*args, **options)
+
+    return meddles
+
+
 @pytest.mark.parametrize("contract", trials())
-def test_global_state_is_left_alone(contract):
-    trial = trials()[contract]
-    name = next(iter(trial.MISTAKES))
+def test_generators_and_flags_are_left_alone(contract):
+    right = candidate(next(iter(trials()[contract].RIGHT.values())))
     torch.manual_seed(5)
-    before = (random.getstate(), torch.get_rng_state(), np.random.get_state()[1].tolist())
-    flags = (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
-    with pytest.raises(ContractViolation):
-        trial.CHECK(next(m for m in trial.CATALOGUE if m.name == name).make())
-    after = (random.getstate(), torch.get_rng_state(), np.random.get_state()[1].tolist())
-    assert before[0] == after[0]
-    assert torch.equal(before[1], after[1])
-    assert before[2] == after[2]
-    assert flags == (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
+    before = state()
+    trials()[contract].CHECK(right)
+    assert state() == before
+    if contract in FUNCTIONS:
+        with contextlib.suppress(ContractViolation):  # without gradients, say
+            trials()[contract].CHECK(meddling(right))
+        assert state() == before
 
 
 def test_the_whole_catalogue_is_on_trial_and_large_enough():

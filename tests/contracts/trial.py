@@ -8,24 +8,32 @@ A contract's variants stand in a file variants_<contract>.py, which this module 
     RIGHT      {name: candidate}: differently written, to be accepted
     WRONG      {name: (candidate, clause)}: beyond the catalogue, to be refused by that clause
     MISTAKES   {name: clause}: the clause that must refuse each catalogued mistake
+    SAYS       {name: words}: what the diagnosis of a wrong one or of a mistake must say
+    UNNAMED    the wrong ones that are like no catalogued mistake, so that none may be named
     MUTATED    functions written plainly, to be mutated; EQUIVALENT {mutant: why it is right}
-    STUB       a call that raises NotImplementedError
+    STUB       where a candidate is no function: one that raises NotImplementedError
 
 A candidate with a memory is wrapped as Fresh(make), so that each check gets one without any.
 """
 
+import contextlib
+import dataclasses
 import functools
 import importlib
+import itertools
 import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 from unittest import mock
 
+import pytest
+
 from course_lib import text
 from course_lib.contracts import ContractReport, ContractViolation
-from course_lib.contracts.engine import candidate as _candidate
+from course_lib.contracts.engine import clause as _clause
 from course_lib.contracts.engine.diagnosis import Diagnosis
+from course_lib.report import ClauseResult
 
 HERE = __package__
 
@@ -35,6 +43,33 @@ class Fresh:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
+
+
+def named_by(**clauses: str) -> dict[str, str]:
+    """{mistake: clause} from the mistakes that each clause must refuse, between spaces."""
+    return {name: clause for clause, names in clauses.items() for name in names.split()}
+
+
+def stub(*args: Any, **options: Any) -> Any:
+    raise NotImplementedError
+
+
+def failing(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A right function that raises from its fourth call on."""
+    calls = itertools.count(1)
+
+    def fails(*args: Any, **options: Any) -> Any:
+        if next(calls) > 3:
+            raise ZeroDivisionError("after three calls")
+        return right(*args, **options)
+
+    return fails
+
+
+def violation_of(check: Callable[..., Any], candidate: Any, **options: Any) -> ContractViolation:
+    with pytest.raises(ContractViolation) as caught:
+        check(candidate, **options)
+    return caught.value
 
 
 def candidate(entry: Any) -> Any:
@@ -87,27 +122,63 @@ class Verdict(NamedTuple):
         return self.violation is None and self.report.attempted
 
 
+class Found(NamedTuple):
+    """What a refusal took long to find: the clause, the smallest call that breaks it, the names."""
+
+    clause: str
+    case: Any
+    named: Diagnosis
+
+
+FOUND: dict[tuple[str, str, str], Found] = {}
+
+
 @functools.cache
 def verdict(contract: str, kind: str, name: str, language: str = "en") -> Verdict:
     """Hold one variant to its contract, once for all who ask.
 
-    What it is diagnosed as is found once; another language only says it again.
+    In another language only the call that failed is made again: what it says is what is new. One
+    that fails by its memory of other calls is held to all of them again.
     """
-    before, text.LANGUAGE = text.LANGUAGE, language
-    found = DIAGNOSES.get((contract, kind, name))
-    named_by = _candidate.named_by
+    key = contract, kind, name
+    with mock.patch.object(text, "LANGUAGE", language):
+        if key in FOUND:
+            with contextlib.suppress(_HeldThisTime):
+                return _judged(*key, FOUND[key])
+        return _judged(*key)
 
-    def remembered(subject: Any) -> Diagnosis:
-        return DIAGNOSES.setdefault((contract, kind, name), found or named_by(subject))
+
+class _HeldThisTime(Exception):
+    """The call that failed is right when it is made alone."""
+
+
+def _judged(contract: str, kind: str, name: str, found: Found | None = None) -> Verdict:
+    hold, cut_down, named_by = _clause.hold, _clause.cut_down, _clause.named_by
+    asked = small = None
+
+    def held(subject: Any, clause: Any) -> ClauseResult:
+        nonlocal asked
+        asked = clause.name
+        if not found:
+            return hold(subject, clause)
+        if asked == found.clause:
+            hold(subject, dataclasses.replace(clause, calls=[found.case]))
+            raise _HeldThisTime
+        return ClauseResult(asked, "", 0.0, 0.0)
+
+    def cut(judge: Any, case: Any, breach: Any) -> tuple[Any, Any]:
+        nonlocal small
+        small, last = (case, breach) if found else cut_down(judge, case, breach)
+        return small, last
+
+    def named(subject: Any) -> Diagnosis:
+        names = found.named if found else named_by(subject)
+        FOUND[contract, kind, name] = Found(asked, small, names)
+        return names
 
     try:
-        with mock.patch.object(_candidate, "named_by", remembered):
+        with mock.patch.multiple(_clause, hold=held, cut_down=cut, named_by=named):
             report = trials()[contract].CHECK(_find(contract, kind, name))
         return Verdict(report, None, str(report))
     except ContractViolation as violation:
         return Verdict(None, violation.with_traceback(None), str(violation))
-    finally:
-        text.LANGUAGE = before
-
-
-DIAGNOSES: dict[tuple[str, str, str], Diagnosis] = {}

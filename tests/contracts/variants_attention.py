@@ -6,6 +6,7 @@ from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
 
 from . import right_attentions, wrong_attentions, wrong_attentions_more
 from .right_attentions import by_bmm, by_logsumexp, by_online_softmax, written_plainly
+from .trial import named_by
 
 CHECK, CATALOGUE = check_attention_contract, ATTENTION_MISTAKES
 CLAUSES = [
@@ -15,10 +16,6 @@ CLAUSES = [
     *("extreme_logits", "hidden_keys", "any_mixture", "float32_inputs", "half_inputs"),
     *("nonfinite_inputs", "gradients", "empty_row_zero", "zero_row_gradients", "bad_masks"),
 ]
-
-
-def STUB(q, k, v, allowed=None, *, empty_row="error"):
-    raise NotImplementedError
 
 
 RIGHT = {
@@ -52,111 +49,57 @@ WRONG = {
         "any_mixture",
     ),
 }
-MISTAKES = {
-    "not_scaled": "scores",
-    "scale_inverse": "scores",
-    "scale_squared": "scores",
-    "scale_of_one_side": "scores",
-    "scale_by_d_v": "scores",
-    "scale_by_key_count": "scores",
-    "scale_by_query_count": "scores",
-    "scale_by_whole_width": "scores",
-    "scale_cut_to_integer": "scores",
-    "scale_after_softmax": "scores",
-    "cosine_scores": "scores",
-    "softmax_over_queries": "row_sums",
-    "softmax_over_axis_0": "row_sums",
-    "softmax_over_axis_1": "row_sums",
-    "softmax_over_all": "row_sums",
-    "softmax_twice": "weights",
-    "softmax_twice_masked_again": "weights",
-    "softmax_missing": "row_sums",
-    "sigmoid_for_softmax": "row_sums",
-    "weights_not_normalised": "row_sums",
-    "powers_of_two": "weights",
-    "epsilon_in_denominator": "row_sums",
-    "mask_ignored": "masked_keys",
-    "mask_for_show": "masked_keys",
-    "mask_inverted": "masked_keys",
-    "mask_transposed": "masked_keys",
-    "mask_added_as_0_and_1": "masked_keys",
-    "mask_multiplied": "masked_keys",
-    "mask_filled_with_nearly_0": "masked_keys",
-    "mask_after_softmax": "masked_keys",
-    "mask_renormalised_late": "hidden_keys",
-    "mask_of_first_item": "row_in_batch",
-    "mask_of_first_query": "masked_keys",
-    "mask_on_queries": "mask_broadcast",
-    "padding_on_queries": "mask_broadcast",
-    "mask_on_heads": "row_in_batch",
-    "mask_axes_guessed": "mask_broadcast",
-    "mask_skipped_for_one_query": "masked_keys",
-    "mask_diagonal_open": "masked_keys",
-    "always_causal": "permutation",
-    "values_mixed_transposed": "permutation",
-    "q_and_k_swapped": "permutation",
-    "keys_mixed_for_values": "output",
-    "values_of_first_item": "output",
-    "last_block_dropped": "long_sequences",
-    "random_in_every_call": "repeatable",
-    "random_while_training": "gradients",
-    "q_written_into": "arguments_unchanged",
-    "k_written_into": "arguments_unchanged",
-    "v_written_into": "arguments_unchanged",
-    "mask_written_into": "arguments_unchanged",
-    "mask_kept_by_shape": "masked_keys",
-    "result_kept_by_address": "repeatable",
-    "one_buffer_for_results": "repeatable",
-    "earlier_calls_remembered": "permutation",
-    "finite_fill_small": "masked_keys",
-    "finite_fill": "masked_keys",
-    "finite_fill_unreported": "hidden_keys",
-    "least_number_fill": "masked_keys",
-    "plus_infinity_fill": "result_form",
-    "exp_without_maximum": "extreme_logits",
-    "one_maximum_for_all": "extreme_logits",
-    "maximum_of_hidden_keys": "hidden_keys",
-    "scores_clamped": "extreme_logits",
-    "scores_in_16_bits": "half_inputs",
-    "softmax_in_16_bits": "half_inputs",
-    "float32_inside": "row_sums",
-    "bfloat16_inside": "float32_inputs",
-    "nan_spreads": "nonfinite_inputs",
-    "where_after_exp": "gradients",
-    "empty_row_nan": "empty_row_error",
-    "empty_row_averaged": "empty_row_error",
-    "error_policy_gives_nan": "empty_row_error",
-    "error_policy_averages": "empty_row_error",
-    "zero_by_default": "empty_row_error",
-    "error_policy_ignored": "empty_row_error",
-    "empty_row_seen_if_all_are": "empty_row_error",
-    "zero_policy_gives_nan": "empty_row_zero",
-    "zero_policy_averages": "empty_row_zero",
-    "nan_repaired_forward_only": "zero_row_gradients",
-    "empty_rows_not_flagged": "empty_row_zero",
-    "empty_rows_inverted": "output",
-    "partly_hidden_rows_flagged": "masked_keys",
-    "empty_row_scores_zeroed": "empty_row_zero",
-    "any_dtype_of_mask": "bad_masks",
-    "float_mask_taken_as_bool": "bad_masks",
-    "integer_mask_taken_as_bool": "bad_masks",
-    "float_mask_added": "bad_masks",
-    "large_mask_cut": "bad_masks",
-    "mask_enlarges_result": "bad_masks",
-    "output_detached": "gradients",
-    "q_detached": "gradients",
-    "k_detached": "gradients",
-    "v_detached": "gradients",
-    "weights_detached": "gradients",
-    "straight_through": "gradients",
-    "row_sum_detached": "gradients",
-    "weights_after_dropout": "repeatable",
-    "weights_before_mask": "masked_keys",
-    "weights_averaged_over_heads": "weights",
-    "scores_before_mask": "masked_keys",
-    "scores_before_scaling": "scores",
-    "scores_reported_in_16_bits": "result_form",
-}
+MISTAKES = named_by(
+    result_form="plus_infinity_fill scores_reported_in_16_bits",
+    arguments_unchanged="q_written_into k_written_into v_written_into mask_written_into",
+    repeatable=(
+        "random_in_every_call result_kept_by_address one_buffer_for_results weights_after_dropout"
+    ),
+    permutation="always_causal values_mixed_transposed q_and_k_swapped earlier_calls_remembered",
+    scores=(
+        "not_scaled scale_inverse scale_squared scale_of_one_side scale_by_d_v scale_by_key_count "
+        "scale_by_query_count scale_by_whole_width scale_cut_to_integer scale_after_softmax "
+        "cosine_scores scores_before_scaling"
+    ),
+    row_sums=(
+        "softmax_over_queries softmax_over_axis_0 softmax_over_axis_1 softmax_over_all "
+        "softmax_missing sigmoid_for_softmax weights_not_normalised epsilon_in_denominator "
+        "float32_inside"
+    ),
+    weights="softmax_twice softmax_twice_masked_again powers_of_two weights_averaged_over_heads",
+    output="keys_mixed_for_values values_of_first_item empty_rows_inverted",
+    masked_keys=(
+        "mask_ignored mask_for_show mask_inverted mask_transposed mask_added_as_0_and_1 "
+        "mask_multiplied mask_filled_with_nearly_0 mask_after_softmax mask_of_first_query "
+        "mask_skipped_for_one_query mask_diagonal_open mask_kept_by_shape finite_fill_small "
+        "finite_fill least_number_fill partly_hidden_rows_flagged weights_before_mask "
+        "scores_before_mask"
+    ),
+    empty_row_error=(
+        "empty_row_nan empty_row_averaged error_policy_gives_nan error_policy_averages "
+        "zero_by_default error_policy_ignored empty_row_seen_if_all_are"
+    ),
+    row_in_batch="mask_of_first_item mask_on_heads",
+    mask_broadcast="mask_on_queries padding_on_queries mask_axes_guessed",
+    long_sequences="last_block_dropped",
+    extreme_logits="exp_without_maximum one_maximum_for_all scores_clamped",
+    hidden_keys="mask_renormalised_late finite_fill_unreported maximum_of_hidden_keys",
+    float32_inputs="bfloat16_inside",
+    half_inputs="scores_in_16_bits softmax_in_16_bits",
+    nonfinite_inputs="nan_spreads",
+    gradients=(
+        "random_while_training where_after_exp output_detached q_detached k_detached v_detached "
+        "weights_detached straight_through row_sum_detached"
+    ),
+    empty_row_zero=(
+        "zero_policy_gives_nan zero_policy_averages empty_rows_not_flagged empty_row_scores_zeroed"
+    ),
+    zero_row_gradients="nan_repaired_forward_only",
+    bad_masks=(
+        "any_dtype_of_mask float_mask_taken_as_bool integer_mask_taken_as_bool float_mask_added "
+        "large_mask_cut mask_enlarges_result"
+    ),
+)
 MUTATED = [written_plainly, by_logsumexp, by_bmm, by_online_softmax]
 _SYMMETRIC = "symmetric in its arguments"
 _EMPTY = "a constant for empty rows, whose weights are 0 whatever it is"
@@ -202,3 +145,42 @@ EQUIVALENT = {
     "by_online_softmax:21 -1: 0.0": _EMPTY,
     "by_online_softmax:21 masked_fill_: top.masked_fill": _FRESH,
 }
+SAYS = {
+    "not scaled": "not_scaled: the scores are not divided by √d_k",
+    "root of d_v": "the scores are divided by √d_v",
+    "root cut to an integer": "every score is 1.414 times the right one (d_k = 2",
+    "softmax over the queries": "the weights of each key (column) sum to 1",
+    "softmax over axis 0": "the first axis, dim=0",
+    "mask inverted": "True in the mask means hidden",
+    "mask transposed when square": "queries and keys are swapped in the mask",
+    "mask added as 0 and 1": "the bool mask is added to the scores",
+    "mask after the softmax": "the mask comes after the softmax",
+    "mask never applied": "the weights come from the scores before it",
+    "masked scores -1e4": "a masked score is -10000 and must be -inf",
+    "first item's mask for all": "the first item's mask is used for the whole batch",
+    "no mask for one query": "the mask is skipped when there is a single query",
+    "values mixed by transposed weights": "are mixed with the transposed weights",
+    "exp without the maximum": "exp(x) of float64 ends at x = 709",
+    "scores in the input's half": "float16 ends at 65504",
+    "always float32": "fits float32 exactly",
+    "dropout always on": "it draws random numbers",
+    "q scaled in place": "changed its argument q",
+    "k detached": "no gradient reaches k",
+    "no_grad inside": ".output is cut off from q, k and v",
+    "dropout while training": "inputs that require a gradient give another output",
+    "result kept by address": "the arguments hold new numbers",
+    "one buffer for all results": "a later call changed the tensors",
+    "keys of an earlier call": "a call of the same shape with other numbers was made",
+    "NaN gradients of empty rows": "the output is right, but the gradient of",
+    "error policy ignored": "a row with nothing to read came back as",
+    "weights after dropout": "the keys, their values and their mask were moved",
+    "weights averaged over heads": "these weights did not make it",
+}
+UNNAMED = [
+    *("output normalised", "a bias towards late keys", "scaled after the softmax"),
+    *("a trace of weight", "last row of the mask", "causal keys always open", "masks tiled"),
+    *("scores capped softly", "one more in the denominator", "heads and tokens confused"),
+    *("blocks not rescaled", "own backward without the scale", "a clamp in the gradient"),
+    *("values in reverse in a batch", "weights turned round", "a window of 512"),
+    *("the largest takes all", "no scale while training", "a third batch axis lost"),
+]

@@ -12,7 +12,7 @@ from course_lib.contracts.batching.tiny_batch import TinyBatch
 from course_lib.contracts.cache.tiny_decoder import TinyDecoder
 
 from .cached_models import TorchLM, refuse_more
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CATALOGUE = BATCHING_MISTAKES
 CLAUSES = [
@@ -338,30 +338,23 @@ WRONG = {
         "different_lengths",
     ),
 }
-MISTAKES = {
-    "shared_positions": "different_lengths",
-    "positions_shifted_the_wrong_way": "different_lengths",
-    "padding_attended": "different_lengths",
-    "padding_is_a_prefix": "different_lengths",
-    "last_column_read": "different_lengths",
-    "one_column_early": "batch_of_one",
-    "first_length_for_all": "different_lengths",
-    "first_mask_for_all": "different_lengths",
-    "mask_upside_down": "batch_of_one",
-    "pad_id_is_a_token": "every_token",
-    "order_not_restored": "order",
-    "rows_reversed": "equal_lengths",
-    "first_row_for_all": "equal_lengths",
-    "cut_to_the_shortest": "different_lengths",
-    "ends_of_the_shortest_length": "different_lengths",
-    "first_token_lost": "different_lengths",
-    "neighbours_are_the_past": "equal_lengths",
-    "statistics_over_the_batch": "batch_of_one",
-    "padded_to_the_context": "batch_of_one",
-    "mask_of_an_earlier_batch": "equal_lengths",
-    "batches_share_memory": "independent_results",
-    "prompts_padded_in_place": "arguments_unchanged",
-}
+MISTAKES = named_by(
+    batch_of_one=(
+        "one_column_early mask_upside_down statistics_over_the_batch padded_to_the_context"
+    ),
+    equal_lengths=(
+        "rows_reversed first_row_for_all neighbours_are_the_past mask_of_an_earlier_batch"
+    ),
+    different_lengths=(
+        "shared_positions positions_shifted_the_wrong_way padding_attended padding_is_a_prefix "
+        "last_column_read first_length_for_all first_mask_for_all cut_to_the_shortest "
+        "ends_of_the_shortest_length first_token_lost"
+    ),
+    order="order_not_restored",
+    every_token="pad_id_is_a_token",
+    independent_results="batches_share_memory",
+    arguments_unchanged="prompts_padded_in_place",
+)
 
 # ---------------------------------------------------------------- plain ones, to be mutated
 
@@ -424,3 +417,15 @@ EQUIVALENT = {
     "sorted(range(len(prompts)), key=lambda n: len(prompts[n]))": ANY_ORDER,
     "in_order_of_length:3 ones: np.zeros": FILLED,
 }
+SAYS = {
+    "shared_positions": "just the shorter prompts",
+    "cut_to_the_shortest": "just the longer prompts",
+    "order_not_restored": "is what another prompt of the batch gives",
+    "last_column_read": "is what the prompt and then padding give",
+    "padding_is_a_prefix": "is what padding and then the prompt give",
+    "one_column_early": "gives without its last token",
+    "neighbours_are_the_past": "gives after all prompts before it",
+    "prompts_padded_in_place": "the prompts became",
+    "batches_share_memory": "a later call changed an earlier result",
+}
+UNNAMED = ["noise", "remembered by number", "drifting alone"]

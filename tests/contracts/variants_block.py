@@ -10,7 +10,7 @@ from course_lib.contracts import check_block_contract
 from course_lib.contracts.block.mistakes import BLOCK_MISTAKES
 from course_lib.layers import PreNormBlock
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_block_contract, BLOCK_MISTAKES
 CLAUSES = [
@@ -18,10 +18,6 @@ CLAUSES = [
     *("feed_alone", "both_in_order", "real_sublayers", "called_once", "any_size"),
     *("float32_inputs", "gradients"),
 ]
-
-
-def STUB(x, norm1, attend, norm2, feed):
-    raise NotImplementedError
 
 
 def block_plain(x, norm1, attend, norm2, feed):
@@ -323,52 +319,44 @@ WRONG = {
     "x detached once": (x_detached_once, "gradients"),
     "gradient halved": (gradient_halved, "gradients"),
 }
-MISTAKES = {
-    "first_residual_missing": "stream_untouched",
-    "first_residual_carries_norm": "stream_untouched",
-    "norm1_forgotten": "attend_alone",
-    "norm1_after_attend": "attend_alone",
-    "first_sum_normed": "stream_untouched",
-    "attend_added_to_itself": "stream_untouched",
-    "first_residual_doubled": "stream_untouched",
-    "attend_subtracted": "attend_alone",
-    "attend_dropped": "attend_alone",
-    "norm1_on_both_sides": "attend_alone",
-    "second_residual_missing": "stream_untouched",
-    "second_residual_carries_norm": "stream_untouched",
-    "second_residual_from_input": "attend_alone",
-    "norm2_forgotten": "feed_alone",
-    "norm1_used_twice": "feed_alone",
-    "norm2_after_feed": "feed_alone",
-    "second_sum_normed": "stream_untouched",
-    "feed_added_to_itself": "stream_untouched",
-    "second_residual_doubled": "stream_untouched",
-    "input_added_again": "stream_untouched",
-    "parallel": "both_in_order",
-    "parallel_with_one_norm": "feed_alone",
-    "feed_reads_attend_only": "feed_alone",
-    "feed_subtracted": "feed_alone",
-    "feed_dropped": "feed_alone",
-    "post_norm": "stream_untouched",
-    "residuals_carry_norms": "stream_untouched",
-    "residuals_missing": "stream_untouched",
-    "norms_forgotten": "attend_alone",
-    "norms_after_sublayers": "attend_alone",
-    "norms_swapped": "attend_alone",
-    "norm2_used_twice": "attend_alone",
-    "feed_first": "both_in_order",
-    "sublayers_swapped": "attend_alone",
-    "last_norm_added": "stream_untouched",
-    "sums_scaled": "stream_untouched",
-    "stream_changed_in_place": "arguments_unchanged",
-    "stream_detached": "gradients",
-    "reads_detached": "gradients",
-    "attend_called_twice": "called_once",
-    "feed_called_twice": "called_once",
-    "block_by_chance": "repeatable",
-    "block_remembers": "repeatable",
-}
+MISTAKES = named_by(
+    arguments_unchanged="stream_changed_in_place",
+    repeatable="block_by_chance block_remembers",
+    stream_untouched=(
+        "first_residual_missing first_residual_carries_norm first_sum_normed "
+        "attend_added_to_itself first_residual_doubled second_residual_missing "
+        "second_residual_carries_norm second_sum_normed feed_added_to_itself "
+        "second_residual_doubled input_added_again post_norm residuals_carry_norms "
+        "residuals_missing last_norm_added sums_scaled"
+    ),
+    attend_alone=(
+        "norm1_forgotten norm1_after_attend attend_subtracted attend_dropped norm1_on_both_sides "
+        "second_residual_from_input norms_forgotten norms_after_sublayers norms_swapped "
+        "norm2_used_twice sublayers_swapped"
+    ),
+    feed_alone=(
+        "norm2_forgotten norm1_used_twice norm2_after_feed parallel_with_one_norm "
+        "feed_reads_attend_only feed_subtracted feed_dropped"
+    ),
+    both_in_order="parallel feed_first",
+    called_once="attend_called_twice feed_called_twice",
+    gradients="stream_detached reads_detached",
+)
 MUTATED = [block_plain, block_by_branches, block_on_a_copy]
 EQUIVALENT = {
     "block_by_branches:4 arguments swapped: torch.add(read, x)": "a sum is symmetric",
 }
+SAYS = {
+    "parallel": "norm2 was not given x + attend(norm1(x))",
+    "norm1_forgotten": "norm1 was never called",
+    "norm1_after_attend": "norm1 was not given x",
+    "norm2_after_feed": "norm2 was not given x + attend(norm1(x))",
+    "attend_called_twice": "attend was called 2 times",
+    "first_residual_missing": "norm2 was not given x + attend(norm1(x))",
+    "second_residual_missing": "what is returned is summed wrongly",
+    "stream_changed_in_place": "the sum was written into it",
+    "stream_detached": "the gradient of x is not: one of its ways is cut",
+    "no graph": "no gradient reaches x",
+    "one buffer": "another result after other calls",
+}
+UNNAMED = ["clipped", "token by token", "a mixture for feed", "in float32"]

@@ -16,7 +16,7 @@ from .cached_models import (
     recurrent_pair,
     refuse_more,
 )
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CATALOGUE = CACHE_MISTAKES
 CLAUSES = [
@@ -313,51 +313,33 @@ WRONG = {
         "repeatable",
     ),
 }
-MISTAKES = {
-    "mask_top_left": "single_tokens",
-    "mask_top_left_if_wide": "chunkings",
-    "no_mask_in_later_chunks": "chunkings",
-    "no_mask_with_cache": "one_chunk",
-    "one_ahead_with_cache": "one_chunk",
-    "one_ahead_in_later_chunks": "chunkings",
-    "positions_restart": "single_tokens",
-    "positions_count_calls": "chunkings",
-    "positions_run_out": "one_chunk",
-    "one_position_for_the_chunk": "one_chunk",
-    "later_positions_shifted": "single_tokens",
-    "later_chunks_without_positions": "single_tokens",
-    "later_chunks_by_another_formula": "single_tokens",
-    "another_formula_from_some_length_on": "single_tokens",
-    "full_pass_without_mask": "full_causal",
-    "no_limit": "beyond_full",
-    "oldest_dropped_when_full": "beyond_full",
-    "front_cut_when_too_long": "beyond_full",
-    "end_cut_when_too_long": "beyond_full",
-    "full_pass_without_limit": "beyond_full",
-    "cached_positions_shifted": "one_chunk",
-    "cached_pass_by_another_formula": "one_chunk",
-    "cache_not_reset": "repeatable",
-    "old_keys_kept": "repeatable",
-    "stale_slots_read": "repeatable",
-    "whole_buffer_read": "one_chunk",
-    "one_token_reads_the_buffer": "one_chunk",
-    "trimmed_too_early": "single_tokens",
-    "last_slot_overwritten": "single_tokens",
-    "pointer_one_short": "single_tokens",
-    "growth_destroys_layout": "single_tokens",
-    "growth_loses_the_past": "single_tokens",
-    "keys_and_values_swapped": "single_tokens",
-    "one_cache_for_all_layers": "single_tokens",
-    "cache_keeps_something_else": "single_tokens",
-    "single_tokens_not_kept": "single_tokens",
-    "past_not_read": "single_tokens",
-    "each_chunk_starts_anew": "single_tokens",
-    "results_share_memory": "independent_results",
-    "ids_used_up": "arguments_unchanged",
-    "chunks_used_up": "arguments_unchanged",
-    "cached_pass_with_a_window": "one_chunk",
-    "prefix_not_compared": "prefixes",
-}
+MISTAKES = named_by(
+    repeatable="cache_not_reset old_keys_kept stale_slots_read",
+    prefixes="prefix_not_compared",
+    full_causal="full_pass_without_mask",
+    one_chunk=(
+        "no_mask_with_cache one_ahead_with_cache positions_run_out one_position_for_the_chunk "
+        "cached_positions_shifted cached_pass_by_another_formula whole_buffer_read "
+        "one_token_reads_the_buffer cached_pass_with_a_window"
+    ),
+    single_tokens=(
+        "mask_top_left positions_restart later_positions_shifted later_chunks_without_positions "
+        "later_chunks_by_another_formula another_formula_from_some_length_on trimmed_too_early "
+        "last_slot_overwritten pointer_one_short growth_destroys_layout growth_loses_the_past "
+        "keys_and_values_swapped one_cache_for_all_layers cache_keeps_something_else "
+        "single_tokens_not_kept past_not_read each_chunk_starts_anew"
+    ),
+    chunkings=(
+        "mask_top_left_if_wide no_mask_in_later_chunks one_ahead_in_later_chunks "
+        "positions_count_calls"
+    ),
+    beyond_full=(
+        "no_limit oldest_dropped_when_full front_cut_when_too_long end_cut_when_too_long "
+        "full_pass_without_limit"
+    ),
+    independent_results="results_share_memory",
+    arguments_unchanged="ids_used_up chunks_used_up",
+)
 
 
 # ---------------------------------------------------------------- plain ones, to be mutated
@@ -429,3 +411,13 @@ EQUIVALENT = {
     "cached_in_a_buffer:10 whole slice: :": "[:, None] as it was",
     "cached_in_a_buffer:2 statement dropped: refuse_more(ids, CONTEXT)": "the buffer ends there",
 }
+SAYS = {
+    "cache_not_reset": "the second equals the end of full_logits(both joined)",
+    "stale_slots_read": "the first call of all was right, the same call later was not",
+    "mask_top_left": "the first chunk is right, what comes after it is not",
+    "full_pass_without_mask": "changing tokens from 1 on changed row 0 of full_logits",
+    "no_limit": "answered 13 tokens where 12 fit",
+    "chunks_used_up": "the call changed chunks",
+    "results_share_memory": "a later call changed an earlier result of cached_logits",
+}
+UNNAMED = ["noise"]

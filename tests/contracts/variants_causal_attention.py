@@ -22,10 +22,6 @@ CLAUSES = [
 ]
 
 
-def STUB(queries, keys, values, d_head):
-    raise NotImplementedError
-
-
 def in_loops(queries, keys, values, d_head):
     output = []
     for i, query in enumerate(queries):

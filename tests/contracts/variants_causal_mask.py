@@ -8,17 +8,13 @@ from course_lib.contracts import check_causal_mask_contract
 from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES
 from course_lib.masks import causal_allowed
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_causal_mask_contract, CAUSAL_MASK_MISTAKES
 CLAUSES = [
     *("result_form", "diagonal", "default_offset", "geometry", "cached_rows", "long_contexts"),
     *("independent_results", "negative_offset"),
 ]
-
-
-def STUB(t_q, t_k, *, query_offset=0):
-    raise NotImplementedError
 
 
 def mask_by_comparison(t_q, t_k, *, query_offset=0):
@@ -116,24 +112,20 @@ WRONG = {
     ),
     "first offset kept": (Fresh(first_offset_kept), "long_contexts"),
 }
-MISTAKES = {
-    "mask_inverted": "diagonal",
-    "mask_transposed": "diagonal",
-    "blind_to_itself": "diagonal",
-    "one_ahead": "diagonal",
-    "offset_ignored": "geometry",
-    "bottom_right": "default_offset",
-    "offset_subtracted": "geometry",
-    "offset_twice": "geometry",
-    "offset_from_corner": "default_offset",
-    "one_query_reads_all": "geometry",
-    "everything_open": "diagonal",
-    "negative_offset_computed": "negative_offset",
-    "negative_offset_clipped": "negative_offset",
-    "shared_table": "independent_results",
-}
+MISTAKES = named_by(
+    diagonal="mask_inverted mask_transposed blind_to_itself one_ahead everything_open",
+    default_offset="bottom_right offset_from_corner",
+    geometry="offset_ignored offset_subtracted offset_twice one_query_reads_all",
+    independent_results="shared_table",
+    negative_offset="negative_offset_computed negative_offset_clipped",
+)
 MUTATED = [mask_by_comparison, mask_by_tril, mask_by_slicing, mask_by_rows]
 EQUIVALENT = {
     "mask_by_comparison:4 no sign: -1": "unsqueeze(1) is unsqueeze(-1) of one axis",
     "mask_by_slicing:4 arguments swapped: max(t_q + query_offset, t_k)": "max is symmetric",
+}
+SAYS = {
+    "floats": "the mask is torch.float32",
+    "shared_table": "wrote into an earlier result, and it came back",
+    "offset_ignored": "the cached past is hidden",
 }

@@ -23,7 +23,7 @@ from .language_models import (
     masked,
     open_,
 )
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CATALOGUE = CAUSALITY_MISTAKES
 CLAUSES = [
@@ -36,10 +36,6 @@ TABLE = torch.randn(V, V, generator=torch.Generator().manual_seed(9), dtype=torc
 
 def CHECK(model):
     return check_causality_contract(model, vocab_size=V, length=LENGTH)
-
-
-def STUB(token_ids):
-    raise NotImplementedError
 
 
 def bag_of_the_past(token_ids):
@@ -309,28 +305,18 @@ WRONG = {
     "minus infinity": (lambda ids: bag_of_the_past(ids).log(), "result_form"),
     "raises": (lambda ids: bag_of_the_past(ids)[:, 1000], "result_form"),
 }
-MISTAKES = {
-    "mask_missing": "later_token",
-    "summary_over_time": "later_token",
-    "mask_inverted": "later_token",
-    "mask_transposed": "later_token",
-    "read_backwards": "later_token",
-    "one_ahead": "later_token",
-    "symmetric_convolution": "later_token",
-    "next_token_added": "later_token",
-    "logits_shifted": "later_token",
-    "circular_convolution": "later_token",
-    "chunk_summary": "later_token",
-    "last_token_added": "later_token",
-    "mask_table_too_small": "later_token",
-    "mask_for_first_item": "item_alone",
-    "mask_lost_with_padding": "later_token",
-    "normalised_over_items": "batch_items",
-    "items_mixed": "batch_items",
-    "dropout_active": "no_dropout",
-    "earlier_call_remembered": "independent_calls",
-    "token_ids_overwritten": "arguments_unchanged",
-}
+MISTAKES = named_by(
+    no_dropout="dropout_active",
+    arguments_unchanged="token_ids_overwritten",
+    independent_calls="earlier_call_remembered",
+    batch_items="normalised_over_items items_mixed",
+    item_alone="mask_for_first_item",
+    later_token=(
+        "mask_missing summary_over_time mask_inverted mask_transposed read_backwards one_ahead "
+        "symmetric_convolution next_token_added logits_shifted circular_convolution chunk_summary "
+        "last_token_added mask_table_too_small mask_lost_with_padding"
+    ),
+)
 MUTATED = [bag_of_the_past, attention_by_loops, two_tokens_back, masked_attention]
 STILL_CAUSAL = (  # another model, but none of its places reads a later token
     "bag_of_the_past:2 +1: 1",
@@ -384,3 +370,16 @@ EQUIVALENT = {
     **dict.fromkeys(STILL_CAUSAL, "another causal model"),
     **dict.fromkeys(THE_SAME, "the same function"),
 }
+SAYS = {
+    "dropout": "in training mode, where dropout is active: call model.eval() first",
+    "noise": "equal calls differ by chance",
+    "counting calls": "something is kept from the first",
+    "one buffer": "later calls wrote into logits",
+    "a tuple": "the result is a tuple, not a torch.Tensor",
+    "inverted mask, last row empty": "not finite",
+    "divided by the batch size": "alone gives other logits than in its batch",
+    "mask_missing": "position 0 change with token 1, which comes 1 later",
+    "last_token_added": "position 0 change with token 1, which comes 1 later",
+    "items_mixed": "is the same in both calls, and its logits change",
+}
+UNNAMED = ["one token leaks", "equal tokens ahead", "only texts of even length", "kept by shape"]

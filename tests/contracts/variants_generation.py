@@ -10,17 +10,13 @@ import torch
 from course_lib.contracts import check_generation_contract
 from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES, mistaken_generation
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_generation_contract, GENERATION_MISTAKES
 CLAUSES = [
     *("result_form", "greedy_tokens", "eval_inside", "eos", "length_limit", "context"),
     *("reason_order", "flag_restored", "long_prompt", "prompt_unchanged", "repeatable"),
 ]
-
-
-def STUB(model, prompt, max_new_tokens, eos_id=None):
-    raise NotImplementedError
 
 
 def check(model, prompt):
@@ -412,42 +408,31 @@ WRONG = {
         "eval_inside",
     ),
 }
-MISTAKES = {
-    "first_row_read": "greedy_tokens",
-    "last_row_but_one_read": "greedy_tokens",
-    "all_rows_at_once": "greedy_tokens",
-    "least_likely_chosen": "greedy_tokens",
-    "drawn_at_random": "greedy_tokens",
-    "only_the_last_token_fed": "greedy_tokens",
-    "only_the_prompt_fed": "greedy_tokens",
-    "sliding_window": "context",
-    "long_prompt_accepted": "long_prompt",
-    "room_made_for_new_tokens": "context",
-    "no_eval": "eval_inside",
-    "left_in_eval": "flag_restored",
-    "left_in_eval_by_a_refusal": "flag_restored",
-    "always_left_in_training": "flag_restored",
-    "prompt_returned_too": "greedy_tokens",
-    "prompt_grows": "prompt_unchanged",
-    "end_left_out": "eos",
-    "never_stops_at_eos": "eos",
-    "junk_after_eos": "eos",
-    "eos_zero_ignored": "eos",
-    "no_eos_means_zero": "greedy_tokens",
-    "eos_in_prompt_stops": "eos",
-    "eos_in_prompt_is_the_end": "eos",
-    "eos_at_last_token_called_length_limit": "reason_order",
-    "eos_in_last_place_called_context": "reason_order",
-    "one_token_too_many": "greedy_tokens",
-    "one_token_too_few": "greedy_tokens",
-    "at_least_one_token": "length_limit",
-    "limit_counts_the_prompt": "greedy_tokens",
-    "context_one_too_long": "context",
-    "context_one_too_short": "context",
-    "context_before_length_limit": "reason_order",
-    "full_context_called_length_limit": "context",
-    "length_limit_called_context": "greedy_tokens",
-}
+MISTAKES = named_by(
+    greedy_tokens=(
+        "first_row_read last_row_but_one_read all_rows_at_once least_likely_chosen "
+        "drawn_at_random only_the_last_token_fed only_the_prompt_fed prompt_returned_too "
+        "no_eos_means_zero one_token_too_many one_token_too_few limit_counts_the_prompt "
+        "length_limit_called_context"
+    ),
+    eval_inside="no_eval",
+    eos=(
+        "end_left_out never_stops_at_eos junk_after_eos eos_zero_ignored eos_in_prompt_stops "
+        "eos_in_prompt_is_the_end"
+    ),
+    length_limit="at_least_one_token",
+    context=(
+        "sliding_window room_made_for_new_tokens context_one_too_long context_one_too_short "
+        "full_context_called_length_limit"
+    ),
+    reason_order=(
+        "eos_at_last_token_called_length_limit eos_in_last_place_called_context "
+        "context_before_length_limit"
+    ),
+    flag_restored="left_in_eval left_in_eval_by_a_refusal always_left_in_training",
+    long_prompt="long_prompt_accepted",
+    prompt_unchanged="prompt_grows",
+)
 MUTATED = [plain_loop, fixed_number, growing_tensor]
 TENSORS = "tensors of one integer are integers too"
 TWO_AXES = "the last of two axes is axis 1"
@@ -463,3 +448,14 @@ EQUIVALENT = {
     "growing_tensor:4 no dtype=: torch.as_tensor(prompt, dtype=torch.long)": "integers are long",
     "growing_tensor:9 call dropped: int(new[-1])": TENSORS,
 }
+SAYS = {
+    "no_eval": "found it in training mode",
+    "left_in_eval": "before the call training was True, after it False",
+    "prompt_grows": "the prompt became",
+    "overfed": "the model was given 2 tokens, it holds 1",
+    "ids alone": "no pair (new_ids, reason)",
+    "capital letters": "the reason is 'LENGTH_LIMIT'",
+    "floats": "no flat sequence of integers",
+    "another error": "IndexError",
+}
+UNNAMED = ["reversed", "second best", "window of four", "limit of five"]

@@ -10,7 +10,7 @@ from course_lib.contracts import check_layer_norm_contract
 from course_lib.contracts.norm.mistakes import LAYER_NORM_MISTAKES
 from course_lib.layers import layer_norm
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_layer_norm_contract, LAYER_NORM_MISTAKES
 CLAUSES = [
@@ -18,10 +18,6 @@ CLAUSES = [
     *("gain_and_bias", "default_eps", "any_eps", "constant_rows", "any_shape", "any_size"),
     *("large_mean", "float32_inputs", "float32_large_mean", "gradients"),
 ]
-
-
-def STUB(x, gain, bias, eps=1e-5):
-    raise NotImplementedError
 
 
 def norm_plain(x, gain, bias, eps=1e-5):
@@ -410,49 +406,28 @@ WRONG = {
         "result_form",
     ),
 }
-MISTAKES = {
-    "statistics_over_time": "each_token_alone",
-    "statistics_over_item": "each_token_alone",
-    "statistics_over_everything": "each_token_alone",
-    "statistics_over_batch": "each_token_alone",
-    "batch_norm": "each_token_alone",
-    "variance_over_n_minus_1": "known_rows",
-    "unbiased_std_plus_eps": "known_rows",
-    "sum_for_mean": "known_rows",
-    "absolute_deviation": "known_rows",
-    "squares_not_centred": "known_rows",
-    "squares_minus_square": "large_mean",
-    "rms_norm": "known_rows",
-    "rms_norm_without_bias": "known_rows",
-    "numerator_not_centred": "known_rows",
-    "eps_outside_the_root": "known_rows",
-    "root_of_deviation": "known_rows",
-    "squared_for_root": "known_rows",
-    "root_forgotten": "known_rows",
-    "divided_by_rsqrt": "known_rows",
-    "eps_as_floor": "known_rows",
-    "eps_as_floor_of_deviation": "known_rows",
-    "eps_squared": "known_rows",
-    "eps_twice": "known_rows",
-    "eps_left_out": "known_rows",
-    "eps_fixed": "known_rows",
-    "default_eps_1e_12": "default_eps",
-    "default_eps_1e_6": "default_eps",
-    "default_eps_1e_3": "default_eps",
-    "gain_forgotten": "gain_and_bias",
-    "bias_forgotten": "gain_and_bias",
-    "affine_forgotten": "gain_and_bias",
-    "bias_before_gain": "gain_and_bias",
-    "gain_and_bias_swapped": "known_rows",
-    "bias_subtracted": "gain_and_bias",
-    "one_plus_gain": "known_rows",
-    "first_gain_for_all": "gain_and_bias",
-    "half_inside": "known_rows",
-    "gradient_of_flat_rows": "gradients",
-    "statistics_detached": "gradients",
-    "norm_writes_into_x": "arguments_unchanged",
-    "norm_remembers": "repeatable",
-}
+MISTAKES = named_by(
+    arguments_unchanged="norm_writes_into_x",
+    repeatable="norm_remembers",
+    each_token_alone=(
+        "statistics_over_time statistics_over_item statistics_over_everything "
+        "statistics_over_batch batch_norm"
+    ),
+    known_rows=(
+        "variance_over_n_minus_1 unbiased_std_plus_eps sum_for_mean absolute_deviation "
+        "squares_not_centred rms_norm rms_norm_without_bias numerator_not_centred "
+        "eps_outside_the_root root_of_deviation squared_for_root root_forgotten divided_by_rsqrt "
+        "eps_as_floor eps_as_floor_of_deviation eps_squared eps_twice eps_left_out eps_fixed "
+        "gain_and_bias_swapped one_plus_gain half_inside"
+    ),
+    gain_and_bias=(
+        "gain_forgotten bias_forgotten affine_forgotten bias_before_gain bias_subtracted "
+        "first_gain_for_all"
+    ),
+    default_eps="default_eps_1e_12 default_eps_1e_6 default_eps_1e_3",
+    large_mean="squares_minus_square",
+    gradients="gradient_of_flat_rows statistics_detached",
+)
 MUTATED = [norm_plain, norm_by_var, norm_row_by_row, norm_in_lists]
 EQUIVALENT = {
     "norm_plain:3 swapped: x - mean": "the square does not see the sign",
@@ -463,3 +438,17 @@ EQUIVALENT = {
         "a tensor gives its rows to a loop"
     ),
 }
+SAYS = {
+    "statistics_over_time": "row 0 was made 9, 10, … and row 1 answered",
+    "variance_over_n_minus_1": "and mean square 0.2; they must be 0 and",
+    "numerator_not_centred": "(x there: mean 3, biased variance",
+    "norm_writes_into_x": "after the call `x` holds other numbers",
+    "gradient_of_flat_rows": "√0 has none",
+    "statistics_detached": "its gradient is not: the statistics depend on x",
+    "norm_remembers": "another result after other calls",
+    "narrowed": "the result is torch.float32, narrower than x",
+    "no graph": "no gradient reaches x",
+    "gain without a gradient": "no gradient reaches gain",
+    "gain along the tokens": "given alone, as a vector [d]",
+}
+UNNAMED = ["median for mean", "clipped input", "in float32", "dropout", "flat rows not a number"]

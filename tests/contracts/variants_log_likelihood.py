@@ -10,17 +10,13 @@ from course_lib.contracts import check_log_likelihood_contract
 from course_lib.contracts.likelihood.log_likelihood_mistakes import LOG_LIKELIHOOD_MISTAKES
 from course_lib.likelihood import token_nll
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_log_likelihood_contract, LOG_LIKELIHOOD_MISTAKES
 CLAUSES = [
     *("result_form", "certain_model", "uniform_model", "values", "nothing_clamped"),
     *("long_text", "float32_logits", "independent_results"),
 ]
-
-
-def STUB(logits, token_ids):
-    raise NotImplementedError
 
 
 def sum_by_gather(logits, token_ids):
@@ -170,35 +166,21 @@ WRONG = {
         "values",
     ),
 }
-MISTAKES = {
-    "not_shifted": "certain_model",
-    "shifted_twice": "certain_model",
-    "shifted_backwards": "certain_model",
-    "wrapped_around": "certain_model",
-    "not_shifted_end_dropped": "certain_model",
-    "not_shifted_start_dropped": "certain_model",
-    "end_scored_as_zero": "certain_model",
-    "probability_floor": "nothing_clamped",
-    "probability_rounds_to_zero": "nothing_clamped",
-    "exp_overflows": "nothing_clamped",
-    "probability_not_log": "certain_model",
-    "raw_logits": "certain_model",
-    "softmax_twice": "certain_model",
-    "softmax_over_positions": "certain_model",
-    "softmax_over_all_positions": "certain_model",
-    "logits_clipped": "nothing_clamped",
-    "labels_smoothed": "certain_model",
-    "mean_not_sum": "uniform_model",
-    "divided_by_length": "uniform_model",
-    "sign_flipped": "uniform_model",
-    "first_token_scored": "certain_model",
-    "second_token_lost": "uniform_model",
-    "last_token_lost": "uniform_model",
-    "log_of_product": "nothing_clamped",
-    "summed_in_float32": "long_text",
-    "in_bits": "uniform_model",
-    "probability_returned": "certain_model",
-}
+MISTAKES = named_by(
+    certain_model=(
+        "not_shifted shifted_twice shifted_backwards wrapped_around not_shifted_end_dropped "
+        "not_shifted_start_dropped end_scored_as_zero probability_not_log raw_logits "
+        "softmax_twice softmax_over_positions softmax_over_all_positions labels_smoothed "
+        "first_token_scored probability_returned"
+    ),
+    uniform_model=(
+        "mean_not_sum divided_by_length sign_flipped second_token_lost last_token_lost in_bits"
+    ),
+    nothing_clamped=(
+        "probability_floor probability_rounds_to_zero exp_overflows logits_clipped log_of_product"
+    ),
+    long_text="summed_in_float32",
+)
 MUTATED = [sum_by_gather, sum_by_chain, sum_in_numpy]
 EQUIVALENT = {
     "sum_by_gather:2 method dropped: logits[:-1].double()": "float64 stays, float32 is exact to "
@@ -215,4 +197,10 @@ EQUIVALENT = {
     "rounding given",
     "sum_in_numpy:3 no sign: -1": "of two axes the last is axis 1",
     "sum_in_numpy:4 method dropped: token_ids.numpy()": "numpy takes the tensor as indices",
+}
+SAYS = {
+    "probability_floor": "predicted tokens: 1; the right answer is -",
+    "probability_rounds_to_zero": "the result is -inf, although the right one is",
+    "mean_not_sum": "predicted tokens: 2; the right answer is -",
+    "marks the end": "the function writes into the caller's token_ids",
 }

@@ -10,7 +10,7 @@ from course_lib.attention import MultiHeadSelfAttention
 from course_lib.contracts import check_multi_head_contract
 from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 from .variants_causal_mask import mask_by_tril
 
 CHECK, CATALOGUE = check_multi_head_contract, MULTI_HEAD_MISTAKES
@@ -27,10 +27,6 @@ CLAUSES = [
     ),
     "gradients",
 ]
-
-
-def STUB(x, w_q, w_k, w_v, w_o, n_heads, *, causal, token_valid):
-    raise NotImplementedError
 
 
 def allowed_pairs(x, causal, token_valid):
@@ -444,78 +440,39 @@ WRONG = {
     "numpy out": (lambda *a, **o: heads_in_numpy(*a, **o).numpy(), "result_form"),
     "float32 out": (lambda *a, **o: heads_by_sdpa(*a, **o).float(), "result_form"),
 }
-MISTAKES = {
-    "not_scaled": "one_head",
-    "scaled_by_d_model": "many_heads",
-    "scaled_twice": "one_head",
-    "scaled_up": "one_head",
-    "scaled_by_n_heads": "one_head",
-    "scaled_after_softmax": "one_head",
-    "softmax_over_queries": "one_head",
-    "softmax_over_heads": "one_head",
-    "softmax_over_batch": "one_head",
-    "softmax_missing": "one_head",
-    "mask_after_softmax": "future_blind",
-    "mask_added": "future_blind",
-    "mask_multiplied": "future_blind",
-    "finite_fill_small": "extreme_logits",
-    "finite_fill_large": "extreme_logits",
-    "exp_overflows": "padding_content",
-    "float32_inside": "one_head",
-    "half_inside": "one_head",
-    "dropout_always_on": "repeatable",
-    "w_q_w_k_swapped": "one_head",
-    "w_k_w_v_swapped": "one_head",
-    "keys_from_w_q": "one_head",
-    "values_from_w_k": "one_head",
-    "weights_transposed": "one_head",
-    "w_o_missing": "one_head",
-    "w_o_transposed": "one_head",
-    "w_o_first_rows": "many_heads",
-    "residual_inside": "one_head",
-    "qkv_cut_by_head": "many_heads",
-    "heads_cut_by_view": "permutation",
-    "heads_cut_interleaved": "many_heads",
-    "heads_joined_by_view": "permutation",
-    "heads_joined_interleaved": "many_heads",
-    "heads_reversed": "many_heads",
-    "heads_averaged": "many_heads",
-    "weights_averaged": "many_heads",
-    "first_head_for_all": "many_heads",
-    "kv_heads_grouped": "many_heads",
-    "kv_heads_tiled": "many_heads",
-    "positions_rotated_in": "permutation",
-    "batch_taken_for_time": "one_head",
-    "causal_ignored": "future_blind",
-    "causal_always": "one_head",
-    "causal_inverted": "future_blind",
-    "causal_transposed": "future_blind",
-    "causal_blind_to_itself": "causal",
-    "causal_one_ahead": "future_blind",
-    "causal_for_first_head": "future_blind",
-    "causal_for_first_item": "future_blind",
-    "causal_lost_when_padded": "padding",
-    "causal_lost_without_padding": "without_padding",
-    "padding_ignored": "padding_content",
-    "padding_inverted": "one_head",
-    "padding_on_heads": "padding_content",
-    "padding_of_first_item": "padding_content",
-    "padding_in_wrong_order": "padding_content",
-    "padding_taken_for_lengths": "padding",
-    "padding_zeroed": "row_in_batch",
-    "padding_lost_when_causal": "padding",
-    "padding_only_when_causal": "padding_content",
-    "mask_discarded": "future_blind",
-    "nan_for_empty_rows": "result_form",
-    "weight_scaled_in_place": "arguments_unchanged",
-    "padding_zeroed_in_place": "arguments_unchanged",
-    "token_valid_overwritten": "arguments_unchanged",
-    "padding_remembered": "causal",
-    "result_overwritten": "repeatable",
-    "no_gradient": "gradients",
-    "weights_detached": "gradients",
-    "keys_detached": "gradients",
-}
+MISTAKES = named_by(
+    result_form="nan_for_empty_rows",
+    arguments_unchanged="weight_scaled_in_place padding_zeroed_in_place token_valid_overwritten",
+    repeatable="dropout_always_on result_overwritten",
+    one_head=(
+        "not_scaled scaled_twice scaled_up scaled_by_n_heads scaled_after_softmax "
+        "softmax_over_queries softmax_over_heads softmax_over_batch softmax_missing "
+        "float32_inside half_inside w_q_w_k_swapped w_k_w_v_swapped keys_from_w_q values_from_w_k "
+        "weights_transposed w_o_missing w_o_transposed residual_inside batch_taken_for_time "
+        "causal_always padding_inverted"
+    ),
+    permutation="heads_cut_by_view heads_joined_by_view positions_rotated_in",
+    many_heads=(
+        "scaled_by_d_model w_o_first_rows qkv_cut_by_head heads_cut_interleaved "
+        "heads_joined_interleaved heads_reversed heads_averaged weights_averaged "
+        "first_head_for_all kv_heads_grouped kv_heads_tiled"
+    ),
+    future_blind=(
+        "mask_after_softmax mask_added mask_multiplied causal_ignored causal_inverted "
+        "causal_transposed causal_one_ahead causal_for_first_head causal_for_first_item "
+        "mask_discarded"
+    ),
+    causal="causal_blind_to_itself padding_remembered",
+    padding_content=(
+        "exp_overflows padding_ignored padding_on_heads padding_of_first_item "
+        "padding_in_wrong_order padding_only_when_causal"
+    ),
+    row_in_batch="padding_zeroed",
+    padding="causal_lost_when_padded padding_taken_for_lengths padding_lost_when_causal",
+    without_padding="causal_lost_without_padding",
+    extreme_logits="finite_fill_small finite_fill_large",
+    gradients="no_gradient weights_detached keys_detached",
+)
 MUTATED = [heads_plainly, heads_by_einsum, heads_one_by_one]
 EQUIVALENT = {
     "heads_plainly:8 -1: 0": "ones are above -1 too",
@@ -539,4 +496,15 @@ EQUIVALENT = {
         "the slice is whole already",
     ),
     "heads_plainly:13 masked_fill_: scores.masked_fill": "the scores are a tensor of its own",
+}
+SAYS = {
+    "scaled_by_d_model": "divided by √d_model instead of √d_head",
+    "heads_cut_by_view": "cut with view(B, H, T, d_head), without a transpose",
+    "padding_ignored": "padding is read: token_valid is ignored",
+    "nan_for_empty_rows": "are not finite",
+    "no_gradient": "the output is cut off from its inputs",
+    "keys_detached": "no gradient reaches w_k",
+    "token_valid_overwritten": "the caller's token_valid is overwritten",
+    "w_o.data": "no gradient reaches w_o",
+    "one buffer": "a later call changed the tensor",
 }

@@ -30,7 +30,7 @@ from .likelihoods import (
     short_rows_counted_once,
     with_logits,
 )
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_nll_contract, NLL_MISTAKES
 CLAUSES = [
@@ -38,10 +38,6 @@ CLAUSES = [
     *("unequal_lengths", "padding_anywhere", "extreme_logits", "half_precision"),
     "independent_results",
 ]
-
-
-def STUB(logits, token_ids, valid=None):
-    raise NotImplementedError
 
 
 def of_result(change):
@@ -99,45 +95,25 @@ WRONG = {
     "drifts": (Fresh(counter), "uniform_model"),
     "shifts the logits in place": (shifting_in_place, "independent_results"),
 }
-MISTAKES = {
-    "not_shifted": "certain_model",
-    "shifted_twice": "certain_model",
-    "shifted_backwards": "certain_model",
-    "rows_run_together": "certain_model",
-    "not_shifted_end_dropped": "certain_model",
-    "not_shifted_start_dropped": "certain_model",
-    "last_column_lost": "uniform_model",
-    "second_column_lost": "uniform_model",
-    "wrapped_around": "certain_model",
-    "end_scored_as_zero": "certain_model",
-    "padding_counted": "padding",
-    "mask_not_shifted": "padding",
-    "last_token_dropped": "uniform_model",
-    "mask_inverted": "padding",
-    "zero_is_padding": "token_zero",
-    "zero_instead_of_mask": "token_zero",
-    "zero_guessed_padding": "token_zero",
-    "sum_not_mean": "uniform_model",
-    "mean_of_rows": "unequal_lengths",
-    "per_row_not_token": "uniform_model",
-    "padding_in_denominator": "padding",
-    "first_token_in_denominator": "uniform_model",
-    "sign_lost": "uniform_model",
-    "bits_not_nats": "uniform_model",
-    "probability_floor": "extreme_logits",
-    "probability_rounds_to_zero": "extreme_logits",
-    "exp_overflows": "extreme_logits",
-    "probability_not_log": "certain_model",
-    "raw_logits": "certain_model",
-    "softmax_twice": "certain_model",
-    "softmax_over_positions": "certain_model",
-    "softmax_over_all_positions": "certain_model",
-    "softmax_over_batch": "certain_model",
-    "logits_clipped": "extreme_logits",
-    "labels_smoothed": "certain_model",
-    "labels_written_into_ids": "independent_results",
-    "mask_remembered": "padding",
-}
+MISTAKES = named_by(
+    certain_model=(
+        "not_shifted shifted_twice shifted_backwards rows_run_together not_shifted_end_dropped "
+        "not_shifted_start_dropped wrapped_around end_scored_as_zero probability_not_log "
+        "raw_logits softmax_twice softmax_over_positions softmax_over_all_positions "
+        "softmax_over_batch labels_smoothed"
+    ),
+    uniform_model=(
+        "last_column_lost second_column_lost last_token_dropped sum_not_mean per_row_not_token "
+        "first_token_in_denominator sign_lost bits_not_nats"
+    ),
+    token_zero="zero_is_padding zero_instead_of_mask zero_guessed_padding",
+    padding=(
+        "padding_counted mask_not_shifted mask_inverted padding_in_denominator mask_remembered"
+    ),
+    unequal_lengths="mean_of_rows",
+    extreme_logits="probability_floor probability_rounds_to_zero exp_overflows logits_clipped",
+    independent_results="labels_written_into_ids",
+)
 MUTATED = [nll_by_gather, nll_by_ignoring, nll_by_logsumexp]
 FIRST_AXIS = "the first axis is whole already"
 EQUIVALENT = {
@@ -164,4 +140,13 @@ EQUIVALENT = {
     "nll_by_logsumexp:4 whole slice: :": FIRST_AXIS,
     "nll_by_logsumexp:4 method dropped: everything(token_ids, valid)[:, 1:].double()": "True "
     "multiplies as 1 and is summed as 1",
+}
+SAYS = {
+    "mean_of_rows": "predicted tokens: 3; the right answer is",
+    "padding_counted": "with other numbers in the padding it gives",
+    "zero_is_padding": "renamed into each other it gives",
+    "exp_overflows": "the result is inf, although the right one is",
+    "labels_written_into_ids": "the function writes into the caller's token_ids",
+    "averaged with the last call": "predicted tokens: ",
+    "one number a row": "the result is Tensor [1], not a number",
 }

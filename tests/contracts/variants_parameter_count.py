@@ -12,17 +12,13 @@ from course_lib.contracts import check_parameter_count_contract
 from course_lib.contracts.count.mistakes import PARAMETER_COUNT_MISTAKES
 from course_lib.cost import count_matrix_weights, count_parameters
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_parameter_count_contract, PARAMETER_COUNT_MISTAKES
 CLAUSES = [
     *("result_form", "every_parameter", "shared_once", "equal_apart", "no_buffers"),
     *("large_modules", "independent_results"),
 ]
-
-
-def STUB(module):
-    raise NotImplementedError
 
 
 def count_by_loop(module):
@@ -259,29 +255,18 @@ WRONG = {
     "switched to train": (switching_to_train, "independent_results"),
     "raises": (lambda module: module.no_such_thing, "result_form"),
 }
-MISTAKES = {
-    "shared_counted_twice": "shared_once",
-    "state_dict_counted": "shared_once",
-    "buffers_counted": "no_buffers",
-    "tied_subtracted": "shared_once",
-    "embeddings_excluded": "every_parameter",
-    "own_parameters_only": "every_parameter",
-    "first_level_only": "every_parameter",
-    "leaf_modules_only": "every_parameter",
-    "biases_left_out": "every_parameter",
-    "matrices_only": "every_parameter",
-    "shape_summed": "every_parameter",
-    "rows_counted": "every_parameter",
-    "tensors_counted": "every_parameter",
-    "bytes_counted": "every_parameter",
-    "equal_shapes_merged": "every_parameter",
-    "equal_values_merged": "every_parameter",
-    "addresses_merged": "large_modules",
-    "storages_merged": "equal_apart",
-    "small_integers": "large_modules",
-    "first_count_kept": "every_parameter",
-    "parameters_frozen": "independent_results",
-}
+MISTAKES = named_by(
+    every_parameter=(
+        "embeddings_excluded own_parameters_only first_level_only leaf_modules_only "
+        "biases_left_out matrices_only shape_summed rows_counted tensors_counted bytes_counted "
+        "equal_shapes_merged equal_values_merged first_count_kept"
+    ),
+    shared_once="shared_counted_twice state_dict_counted tied_subtracted",
+    equal_apart="storages_merged",
+    no_buffers="buffers_counted",
+    large_modules="addresses_merged small_integers",
+    independent_results="parameters_frozen",
+)
 MUTATED = [count_by_loop, count_by_identity, count_by_modules, count_by_recursion]
 EQUIVALENT = {
     "count_by_identity:3 flipped: False": "repeats are dropped by the dictionary too",
@@ -294,3 +279,7 @@ EQUIVALENT = {
         "what was seen is not counted again"
     ),
 }
+UNNAMED = [
+    *("linear layers only", "known layers only", "children only", "no embeddings, by name"),
+    "all so far",
+]

@@ -27,7 +27,7 @@ from .likelihoods import (
     short_rows_counted_once,
     with_logits,
 )
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_perplexity_contract, PERPLEXITY_MISTAKES
 CLAUSES = [
@@ -35,10 +35,6 @@ CLAUSES = [
     *("unequal_lengths", "padding_anywhere", "extreme_logits", "half_precision"),
     "independent_results",
 ]
-
-
-def STUB(logits, token_ids, valid=None):
-    raise NotImplementedError
 
 
 def exp_of(loss):
@@ -139,50 +135,25 @@ WRONG = {
     "random": (exp_of(dropped_out), "token_zero"),
     "shifts the logits in place": (exp_of(shifting_in_place), "independent_results"),
 }
-MISTAKES = {
-    "mean_of_token_perplexities": "values",
-    "mean_of_row_perplexities": "values",
-    "two_to_the_nats": "uniform_model",
-    "exp_to_the_bits": "uniform_model",
-    "not_exponentiated": "certain_model",
-    "square_root": "certain_model",
-    "capped": "extreme_logits",
-    "exp_in_float32": "extreme_logits",
-    "product_overflows": "extreme_logits",
-    "not_shifted": "certain_model",
-    "shifted_twice": "certain_model",
-    "shifted_backwards": "certain_model",
-    "rows_run_together": "certain_model",
-    "not_shifted_end_dropped": "certain_model",
-    "not_shifted_start_dropped": "certain_model",
-    "last_column_lost": "uniform_model",
-    "second_column_lost": "uniform_model",
-    "wrapped_around": "certain_model",
-    "end_scored_as_zero": "certain_model",
-    "padding_counted": "padding",
-    "mask_not_shifted": "padding",
-    "last_token_dropped": "uniform_model",
-    "mask_inverted": "padding",
-    "zero_is_padding": "token_zero",
-    "zero_instead_of_mask": "token_zero",
-    "zero_guessed_padding": "token_zero",
-    "sum_not_mean": "uniform_model",
-    "mean_of_rows": "unequal_lengths",
-    "per_row_not_token": "uniform_model",
-    "padding_in_denominator": "padding",
-    "first_token_in_denominator": "uniform_model",
-    "sign_lost": "uniform_model",
-    "probability_floor": "extreme_logits",
-    "exp_overflows": "extreme_logits",
-    "probability_not_log": "certain_model",
-    "raw_logits": "certain_model",
-    "softmax_twice": "certain_model",
-    "softmax_over_positions": "certain_model",
-    "softmax_over_all_positions": "certain_model",
-    "softmax_over_batch": "certain_model",
-    "logits_clipped": "extreme_logits",
-    "labels_smoothed": "certain_model",
-}
+MISTAKES = named_by(
+    certain_model=(
+        "not_exponentiated square_root not_shifted shifted_twice shifted_backwards "
+        "rows_run_together not_shifted_end_dropped not_shifted_start_dropped wrapped_around "
+        "end_scored_as_zero probability_not_log raw_logits softmax_twice softmax_over_positions "
+        "softmax_over_all_positions softmax_over_batch labels_smoothed"
+    ),
+    uniform_model=(
+        "two_to_the_nats exp_to_the_bits last_column_lost second_column_lost last_token_dropped "
+        "sum_not_mean per_row_not_token first_token_in_denominator sign_lost"
+    ),
+    token_zero="zero_is_padding zero_instead_of_mask zero_guessed_padding",
+    values="mean_of_token_perplexities mean_of_row_perplexities",
+    padding="padding_counted mask_not_shifted mask_inverted padding_in_denominator",
+    unequal_lengths="mean_of_rows",
+    extreme_logits=(
+        "capped exp_in_float32 product_overflows probability_floor exp_overflows logits_clipped"
+    ),
+)
 MUTATED = [perplexity_by_sums, perplexity_by_bits]
 FIRST_AXIS = "the first axis is whole already"
 EQUIVALENT = {
@@ -197,4 +168,11 @@ EQUIVALENT = {
     "perplexity_by_bits:4 whole slice: :": FIRST_AXIS,
     "perplexity_by_bits:4 whole slice: : (2)": FIRST_AXIS,
     "perplexity_by_bits:4 no sign: -1": "of two axes the last is axis 1",
+}
+SAYS = {
+    "two_to_the_nats": "the right answer is 2",
+    "exp_in_float32": "the result is inf, although the right one is",
+    "not_exponentiated": "the right answer is 1",
+    "a percentage": "the result is str, not a number",
+    "shifts the logits in place": "the function writes into the caller's logits",
 }

@@ -9,17 +9,13 @@ from course_lib.contracts import check_position_contract
 from course_lib.contracts.position.mistakes import POSITION_MISTAKES
 from course_lib.positions import sinusoidal_encoding
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_position_contract, POSITION_MISTAKES
 CLAUSES = [
     *("result_form", "first_position", "length_free", "one_angle", "shift_is_rotation"),
     *("known_rows", "every_column", "base", "distinct", "far_positions", "independent_results"),
 ]
-
-
-def STUB(length, d_model, *, base=10_000.0):
-    raise NotImplementedError
 
 
 def positions_by_stack(length, d_model, *, base=10_000.0):
@@ -267,43 +263,26 @@ WRONG = {
     "buffer filled again": (Fresh(buffer_filled_again), "independent_results"),
     "noise": (Fresh(with_noise), "independent_results"),
 }
-MISTAKES = {
-    "exponent_by_column": "one_angle",
-    "cosine_exponent_shifted": "one_angle",
-    "cosine_of_next_pair": "one_angle",
-    "exponent_doubled": "known_rows",
-    "exponent_halved": "known_rows",
-    "exponent_to_the_end": "known_rows",
-    "exponent_over_d_minus_one": "known_rows",
-    "exponent_floored": "known_rows",
-    "log_step_floored": "known_rows",
-    "log_of_another_base": "known_rows",
-    "rate_inverted": "known_rows",
-    "power_upside_down": "known_rows",
-    "no_power_at_all": "result_form",
-    "default_base_1000": "known_rows",
-    "base_ignored": "base",
-    "base_always_1000": "known_rows",
-    "rates_in_half": "every_column",
-    "cosine_first": "first_position",
-    "sines_then_cosines": "first_position",
-    "cosines_then_sines": "first_position",
-    "sines_only": "first_position",
-    "table_in_half": "result_form",
-    "positions_in_bfloat16": "distinct",
-    "positions_in_float16": "far_positions",
-    "angles_in_bfloat16": "shift_is_rotation",
-    "angles_in_float16": "every_column",
-    "counts_from_one": "first_position",
-    "first_row_zero": "first_position",
-    "positions_normalised": "length_free",
-    "angles_in_degrees": "known_rows",
-    "whole_turns": "known_rows",
-    "table_cut": "result_form",
-    "table_clamped": "far_positions",
-    "first_base_kept": "base",
-    "encoding_shared": "independent_results",
-}
+MISTAKES = named_by(
+    result_form="no_power_at_all table_in_half table_cut",
+    first_position=(
+        "cosine_first sines_then_cosines cosines_then_sines sines_only counts_from_one "
+        "first_row_zero"
+    ),
+    length_free="positions_normalised",
+    one_angle="exponent_by_column cosine_exponent_shifted cosine_of_next_pair",
+    shift_is_rotation="angles_in_bfloat16",
+    known_rows=(
+        "exponent_doubled exponent_halved exponent_to_the_end exponent_over_d_minus_one "
+        "exponent_floored log_step_floored log_of_another_base rate_inverted power_upside_down "
+        "default_base_1000 base_always_1000 angles_in_degrees whole_turns"
+    ),
+    every_column="rates_in_half angles_in_float16",
+    base="base_ignored first_base_kept",
+    distinct="positions_in_bfloat16",
+    far_positions="positions_in_float16 table_clamped",
+    independent_results="encoding_shared",
+)
 MUTATED = [positions_by_stack, positions_by_slices, positions_by_columns, positions_in_numpy]
 EQUIVALENT = {
     f"{function}:{label}": reason
@@ -337,3 +316,14 @@ EQUIVALENT = {
     }.items()
     for function, label in labels
 }
+SAYS = {
+    "stays at 300": "rows 300 and 301 are 0 apart",
+    "fading": "in columns 0 and 1 the squares sum to 0.98",
+    "bfloat16": "too coarse for angles",
+    "linspace": "the same position in a table of 5 rows is another row",
+    "first table kept": "behaves exactly like encoding_shared",
+    "base_ignored": "the angle must be 0.1",
+    "no_power_at_all": "numbers are NaN or infinite",
+    "encoding_shared": "wrote into an earlier result, and it came back",
+}
+UNNAMED = ["sine negated", "wraps at 512", "rates rounded", "noise"]

@@ -11,7 +11,7 @@ from course_lib.contracts import check_sampler_contract
 from course_lib.contracts.sampling.sampler_mistakes import SAMPLER_MISTAKES
 from course_lib.sampling import token_distribution
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_sampler_contract, SAMPLER_MISTAKES
 CLAUSES = [
@@ -19,10 +19,6 @@ CLAUSES = [
     *("ties", "order", "generator", "independent_rows", "independent_pairs", "draw_ends"),
     *("extreme_logits", "large_vocabulary"),
 ]
-
-
-def STUB(logits, temperature, top_k, top_p, rng):
-    raise NotImplementedError
 
 
 def vectorised(logits, temperature, top_k, top_p, rng):
@@ -299,56 +295,33 @@ WRONG = {
     "temperature dropped with top_k": (temperature_one_when_filtered, "top_k"),
     "first thousand tokens": (first_thousand, "draw_ends"),
 }
-MISTAKES = {
-    "temperature_ignored": "temperature",
-    "temperature_multiplied": "temperature",
-    "temperature_twice": "temperature",
-    "temperature_after_filters": "order",
-    "one_more_kept": "top_k",
-    "one_less_kept": "top_k",
-    "top_k_ignored": "top_k",
-    "ties_kept": "ties",
-    "higher_ids_kept": "ties",
-    "top_p_ties_kept": "ties",
-    "crossing_dropped": "top_p",
-    "extra_on_equality": "ties",
-    "one_past_crossing": "top_p",
-    "top_p_ignored": "top_p",
-    "top_p_ignored_with_top_k": "order",
-    "top_p_of_whole_mass": "order",
-    "top_p_in_id_order": "top_p",
-    "min_p_instead": "top_p",
-    "softmax_again": "softmax",
-    "removed_filled_with_1e_10": "top_k",
-    "one_number_for_all_rows": "softmax",
-    "rows_share_out_the_unit": "independent_pairs",
-    "rows_mirrored": "independent_pairs",
-    "first_rows_filter_for_all": "top_k",
-    "first_rows_order_for_all": "softmax",
-    "first_row_unfiltered": "top_p",
-    "softmax_over_the_batch": "softmax",
-    "nucleus_of_the_whole_batch": "ties",
-    "zero_temperature_divides": "greedy",
-    "zero_temperature_samples": "greedy",
-    "zero_temperature_clamped": "greedy",
-    "greedy_ties_at_random": "greedy",
-    "greedy_ties_to_the_last": "greedy",
-    "always_greedy": "softmax",
-    "removed_when_the_draw_is_0": "draw_ends",
-    "past_the_end": "draw_ends",
-    "clipped_to_the_end": "draw_ends",
-    "half_precision_sums": "large_vocabulary",
-    "noise_subtracted": "softmax",
-    "noise_logistic": "softmax",
-    "sorted_place_returned": "softmax",
-    "batch_of_one_squeezed": "result_form",
-    "global_generator": "generator",
-    "reseeded_in_every_call": "generator",
-    "unseeded_generator": "generator",
-    "generator_copied": "generator",
-    "logits_divided_in_place": "arguments_unchanged",
-    "logits_erased_in_place": "arguments_unchanged",
-}
+MISTAKES = named_by(
+    result_form="batch_of_one_squeezed",
+    arguments_unchanged="logits_divided_in_place logits_erased_in_place",
+    greedy=(
+        "zero_temperature_divides zero_temperature_samples zero_temperature_clamped "
+        "greedy_ties_at_random greedy_ties_to_the_last"
+    ),
+    softmax=(
+        "softmax_again one_number_for_all_rows first_rows_order_for_all softmax_over_the_batch "
+        "always_greedy noise_subtracted noise_logistic sorted_place_returned"
+    ),
+    temperature="temperature_ignored temperature_multiplied temperature_twice",
+    top_k=(
+        "one_more_kept one_less_kept top_k_ignored removed_filled_with_1e_10 "
+        "first_rows_filter_for_all"
+    ),
+    top_p=(
+        "crossing_dropped one_past_crossing top_p_ignored top_p_in_id_order min_p_instead "
+        "first_row_unfiltered"
+    ),
+    ties="ties_kept higher_ids_kept top_p_ties_kept extra_on_equality nucleus_of_the_whole_batch",
+    order="temperature_after_filters top_p_ignored_with_top_k top_p_of_whole_mass",
+    generator="global_generator reseeded_in_every_call unseeded_generator generator_copied",
+    independent_pairs="rows_share_out_the_unit rows_mirrored",
+    draw_ends="removed_when_the_draw_is_0 past_the_end clipped_to_the_end",
+    large_vocabulary="half_precision_sums",
+)
 MUTATED = [vectorised, by_bisection]
 EQUIVALENT = {
     **{
@@ -380,4 +353,19 @@ EQUIVALENT = {
     "by_bisection:4 method dropped: np.asarray(logits).tolist()": "rows of an array are sequences",
     "by_bisection:12 arguments swapped: min(place, len(kept) - 1)": "a minimum is symmetric",
     "by_bisection:13 call dropped: tuple(ids)": "a list is accepted",
+}
+UNNAMED = [
+    *("floats", "one id", "truth values", "ids from one", "rows shuffled", "rows sorted"),
+    *("a seed for each block", "half precision", "as bytes"),
+]
+SAYS = {
+    "one_more_kept": "where only [0, 1] may come",
+    "temperature_ignored": "chance strays so far less than once in 10^",
+    "past_the_end": "is no token",
+    "rows_share_out_the_unit": "independent ones would about",
+    "generator_copied": "it has not moved on",
+    "reseeded_in_every_call": "gave the same ids",
+    "numpy seeded": "moved a global generator",
+    "a column": "one id for each row is shape",
+    "floats": "they must be integers",
 }

@@ -13,7 +13,7 @@ from course_lib.contracts import check_sampling_contract
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.sampling import token_distribution
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_sampling_contract, SAMPLING_MISTAKES
 CLAUSES = [
@@ -21,10 +21,6 @@ CLAUSES = [
     *("top_k_ties", "top_p", "exact_boundaries", "top_p_ends", "temperature_first"),
     *("top_k_then_top_p", "any_mixture", "extreme_logits", "large_vocabulary", "bad_arguments"),
 ]
-
-
-def STUB(logits, temperature=1.0, top_k=None, top_p=None):
-    raise NotImplementedError
 
 
 def checked(logits, temperature, top_k, top_p):
@@ -436,65 +432,38 @@ WRONG = {
     "any p": (distribution_with(check=lax(top_p=True)), "bad_arguments"),
     "TypeError for the temperature": (type_errors, "bad_arguments"),
 }
-MISTAKES = {
-    "temperature_ignored": "temperature",
-    "temperature_multiplied": "temperature",
-    "temperature_twice": "temperature",
-    "temperature_after_filters": "temperature_first",
-    "temperature_only_for_filters": "temperature",
-    "temperature_on_probabilities": "softmax",
-    "temperature_clamped": "temperature",
-    "one_more_kept": "top_k",
-    "one_less_kept": "top_k",
-    "top_k_ignored": "top_k",
-    "top_k_ignored_with_top_p": "top_p_ends",
-    "least_likely_kept": "top_k",
-    "ties_kept": "top_k_ties",
-    "top_k_higher_ids": "top_k_ties",
-    "higher_ids_kept": "top_k_ties",
-    "top_p_higher_ids": "top_p",
-    "top_p_ties_kept": "top_p",
-    "crossing_dropped": "top_p",
-    "extra_on_equality": "exact_boundaries",
-    "one_past_crossing": "top_p",
-    "top_p_ignored": "top_p",
-    "top_p_ignored_with_top_k": "top_k_then_top_p",
-    "top_p_of_whole_mass": "top_k_then_top_p",
-    "top_p_in_id_order": "top_p",
-    "top_p_from_the_tail": "top_p",
-    "top_p_complement": "top_p",
-    "min_p_instead": "top_p",
-    "p_one_filters": "top_p_ends",
-    "p_one_is_greedy": "top_p_ends",
-    "tiny_p_leaves_nothing": "top_p_ends",
-    "not_renormalised": "top_k",
-    "softmax_again": "softmax",
-    "sorted_result": "softmax",
-    "removed_filled_with_1e_10": "top_k",
-    "removed_filled_with_minus_1e4": "extreme_logits",
-    "removed_filled_with_minus_1e9": "extreme_logits",
-    "no_maximum_subtracted": "extreme_logits",
-    "logits_divided_in_place": "arguments_unchanged",
-    "logits_erased_in_place": "arguments_unchanged",
-    "logits_sorted_in_place": "arguments_unchanged",
-    "one_list_for_all": "repeatable",
-    "nothing_checked": "bad_arguments",
-    "temperature_unchecked": "bad_arguments",
-    "zero_temperature_accepted": "bad_arguments",
-    "negative_temperature_accepted": "bad_arguments",
-    "top_k_over_v_accepted": "bad_arguments",
-    "top_k_zero_accepted": "bad_arguments",
-    "top_k_below_one_accepted": "bad_arguments",
-    "top_k_unchecked": "bad_arguments",
-    "top_p_over_one_accepted": "bad_arguments",
-    "top_p_below_zero_accepted": "bad_arguments",
-    "top_p_unchecked": "bad_arguments",
-    "nan_logits_accepted": "bad_arguments",
-    "infinite_logits_accepted": "bad_arguments",
-    "minus_infinite_logits_accepted": "bad_arguments",
-    "non_finite_logits_accepted": "bad_arguments",
-    "empty_logits_accepted": "bad_arguments",
-}
+MISTAKES = named_by(
+    arguments_unchanged="logits_divided_in_place logits_erased_in_place logits_sorted_in_place",
+    repeatable="one_list_for_all",
+    softmax="temperature_on_probabilities softmax_again sorted_result",
+    temperature=(
+        "temperature_ignored temperature_multiplied temperature_twice "
+        "temperature_only_for_filters temperature_clamped"
+    ),
+    top_k=(
+        "one_more_kept one_less_kept top_k_ignored least_likely_kept not_renormalised "
+        "removed_filled_with_1e_10"
+    ),
+    top_k_ties="ties_kept top_k_higher_ids higher_ids_kept",
+    top_p=(
+        "top_p_higher_ids top_p_ties_kept crossing_dropped one_past_crossing top_p_ignored "
+        "top_p_in_id_order top_p_from_the_tail top_p_complement min_p_instead"
+    ),
+    exact_boundaries="extra_on_equality",
+    top_p_ends="top_k_ignored_with_top_p p_one_filters p_one_is_greedy tiny_p_leaves_nothing",
+    temperature_first="temperature_after_filters",
+    top_k_then_top_p="top_p_ignored_with_top_k top_p_of_whole_mass",
+    extreme_logits=(
+        "removed_filled_with_minus_1e4 removed_filled_with_minus_1e9 no_maximum_subtracted"
+    ),
+    bad_arguments=(
+        "nothing_checked temperature_unchecked zero_temperature_accepted "
+        "negative_temperature_accepted top_k_over_v_accepted top_k_zero_accepted "
+        "top_k_below_one_accepted top_k_unchecked top_p_over_one_accepted "
+        "top_p_below_zero_accepted top_p_unchecked nan_logits_accepted infinite_logits_accepted "
+        "minus_infinite_logits_accepted non_finite_logits_accepted empty_logits_accepted"
+    ),
+)
 MUTATED = [by_sets, by_torch, by_numpy, one_by_one]
 EQUIVALENT = {
     "by_sets:9 call dropped: list(accumulate((mass[i] / total for i in ranked)))": "read once",
@@ -512,4 +481,15 @@ EQUIVALENT = {
     "by_torch:11 ones: torch.zeros": "every place is written: order holds all the ids",
     "by_torch:11 method dropped: torch.zeros(len(logits), dtype=dtype)"
     ".scatter(0, order, values.softmax(0)).tolist()": "a tensor of numbers is accepted",
+}
+UNNAMED = [
+    *("log-probabilities", "noise", "temperature kept", "survivors only", "nested"),
+    *("NaN where tokens tie", "TypeError for the temperature", "first hundred only"),
+    *("tiny instead of zero", "one token more", "ties in any order"),
+]
+SAYS = {
+    "exp without the maximum": "it raised OverflowError",
+    "one list for all": "changed the list that an earlier call had returned",
+    "not renormalised": "the probabilities sum to 0.",
+    "ties kept": "tokens with a probability: 3; right: 2",
 }

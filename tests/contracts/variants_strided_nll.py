@@ -8,17 +8,13 @@ import torch
 from course_lib.contracts import check_strided_nll_contract
 from course_lib.contracts.likelihood.strided_nll_mistakes import STRIDED_NLL_MISTAKES
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_strided_nll_contract, STRIDED_NLL_MISTAKES
 CLAUSES = [
     *("result_form", "one_window", "window_length", "every_token_once", "context"),
     *("repeated_tokens", "long_text", "independent_results"),
 ]
-
-
-def STUB(score, ids, max_length, stride):
-    raise NotImplementedError
 
 
 def by_starts(score, ids, max_length, stride):
@@ -203,33 +199,20 @@ WRONG = {
         "window_length",
     ),
 }
-MISTAKES = {
-    "stride_tokens_of_the_last_too": "every_token_once",
-    "perplexity_not_nats": "one_window",
-    "strided_in_bits": "one_window",
-    "window_means_unweighted": "every_token_once",
-    "first_window_overweighted": "every_token_once",
-    "later_windows_underweighted": "every_token_once",
-    "overlap_counted_again": "every_token_once",
-    "boundary_token_lost": "every_token_once",
-    "boundary_token_costs_nothing": "every_token_once",
-    "boundary_token_twice": "every_token_once",
-    "divided_by_all_tokens": "one_window",
-    "sum_of_nats": "one_window",
-    "disjoint_windows": "context",
-    "text_cut_into_blocks": "every_token_once",
-    "block_starts_cost_nothing": "every_token_once",
-    "only_new_tokens_scored": "context",
-    "stride_is_overlap": "context",
-    "last_window_dropped": "every_token_once",
-    "trailing_windows_counted": "one_window",
-    "window_too_long": "window_length",
-    "window_too_short": "every_token_once",
-    "whole_text_at_once": "window_length",
-    "text_truncated": "every_token_once",
-    "half_of_each_window": "one_window",
-    "stride_tokens_each": "one_window",
-}
+MISTAKES = named_by(
+    one_window=(
+        "perplexity_not_nats strided_in_bits divided_by_all_tokens sum_of_nats "
+        "trailing_windows_counted half_of_each_window stride_tokens_each"
+    ),
+    window_length="window_too_long whole_text_at_once",
+    every_token_once=(
+        "stride_tokens_of_the_last_too window_means_unweighted first_window_overweighted "
+        "later_windows_underweighted overlap_counted_again boundary_token_lost "
+        "boundary_token_costs_nothing boundary_token_twice text_cut_into_blocks "
+        "block_starts_cost_nothing last_window_dropped window_too_short text_truncated"
+    ),
+    context="disjoint_windows only_new_tokens_scored stride_is_overlap",
+)
 MUTATED = [by_starts, by_ends, moved_back]
 OVERHANG = "a slice [-n:] of fewer than n entries is all of them"
 EQUIVALENT = {
@@ -253,4 +236,12 @@ EQUIVALENT = {
     "moved_back:3 arguments swapped: min(max_length, len(ids))": "min is symmetric",
     "moved_back:3 method dropped: ids.tolist()": "a tensor is cut like a list",
     "moved_back:6 arguments swapped: min(stride, len(ids) - end)": "min is symmetric",
+}
+SAYS = {
+    "window_means_unweighted": "ids[1]: 0.75, ids[2]: 0.75, ids[3]: 1.5",
+    "boundary_token_lost": "ids[2]: 0",
+    "disjoint_windows": "tokens before ids[3] in its window: 1, although 2 fit",
+    "window_too_long": "tokens in one call of score: 3; the model reads 2",
+    "remembered by text": "another score gives 1 nat to each token",
+    "marks the last token": "the function writes into ids",
 }

@@ -9,17 +9,13 @@ from course_lib.contracts import check_tying_contract
 from course_lib.contracts.tying.mistakes import TYING_MISTAKES
 from course_lib.tiny_lm import TinyLM
 
-from .trial import Fresh
+from .trial import Fresh, named_by
 
 CHECK, CATALOGUE = check_tying_contract, TYING_MISTAKES
 CLAUSES = [
     *("result_form", "sizes", "one_parameter", "gradient", "optimiser_step", "conversion"),
     *("deep_copy", "loading", "independent_builds"),
 ]
-
-
-def STUB(vocab_size, d_model):
-    raise NotImplementedError
 
 
 class Pair(nn.Module):
@@ -308,22 +304,18 @@ WRONG = {
     "one module": (Fresh(one_module), "independent_builds"),
     "one storage": (Fresh(one_storage), "independent_builds"),
 }
-MISTAKES = {
-    "tied_by_copy": "one_parameter",
-    "only_data_shared": "one_parameter",
-    "tie_replaced": "one_parameter",
-    "sizes_swapped": "sizes",
-    "head_transposed": "sizes",
-    "head_detached": "one_parameter",
-    "head_cloned": "one_parameter",
-    "head_synced": "one_parameter",
-    "tie_frozen": "gradient",
-    "tie_unlisted": "one_parameter",
-    "untied_by_conversion": "conversion",
-    "untied_by_loading": "loading",
-    "untied_by_copying": "deep_copy",
-    "one_for_all_builds": "independent_builds",
-}
+MISTAKES = named_by(
+    sizes="sizes_swapped head_transposed",
+    one_parameter=(
+        "tied_by_copy only_data_shared tie_replaced head_detached head_cloned head_synced "
+        "tie_unlisted"
+    ),
+    gradient="tie_frozen",
+    conversion="untied_by_conversion",
+    deep_copy="untied_by_copying",
+    loading="untied_by_loading",
+    independent_builds="one_for_all_builds",
+)
 MUTATED = [build_from_head, build_from_one_parameter]
 OTHER_NUMBERS = (
     "build_from_head:6 +1: 0.02",
@@ -344,3 +336,13 @@ EQUIVALENT = {
         "its weight is replaced by the head's in the next line"
     ),
 }
+SAYS = {
+    "tied_by_copy": "equal now, but in two places of memory",
+    "only_data_shared": "over one memory, so one matrix is stepped twice",
+    "tie_replaced": "two Parameters with different numbers",
+    "untied_by_loading": "after load_state_dict there are two Parameters",
+    "untied by eval": "after train() or eval() there are two Parameters",
+    "half the gradient": "not the sum of both uses",
+    "no weight": "head.weight is a NoneType, not an nn.Parameter",
+}
+UNNAMED = ["half the gradient", "untied by a step", "half is loaded"]

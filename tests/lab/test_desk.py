@@ -13,6 +13,8 @@ from course_build.run.jobs import ROOT
 
 from .desk import LANGUAGES
 
+DESK = "work"  # the folder of the working copy
+
 
 @pytest.fixture
 def started(monkeypatch):
@@ -35,7 +37,7 @@ def started(monkeypatch):
 def test_the_welcome_page_of_a_language_opens_in_the_working_copy(started, language, capsys):
     words, around = started("--lang", language, "--no-browser")
     [address] = [word for word in words if word.startswith("--LabApp.default_url=")]
-    assert address == f"--LabApp.default_url=/lab/tree/work/{language}/welcome.md"
+    assert address == f"--LabApp.default_url=/lab/tree/{DESK}/{language}/welcome.md"
     assert (ROOT / "notebooks" / language / "welcome.md").is_file()
     assert words[:3] == [sys.executable, "-m", "jupyterlab"]
     assert "--no-browser" in words
@@ -45,7 +47,7 @@ def test_the_welcome_page_of_a_language_opens_in_the_working_copy(started, langu
 
 def test_without_a_language_the_first_opens_whatever_the_shell_speaks(started, monkeypatch):
     monkeypatch.setenv("LANG", "fr_FR.UTF-8")
-    assert f"--LabApp.default_url=/lab/tree/work/{LANGUAGES[0]}/welcome.md" in started()[0]
+    assert f"--LabApp.default_url=/lab/tree/{DESK}/{LANGUAGES[0]}/welcome.md" in started()[0]
 
 
 def test_a_language_that_is_not_there_is_refused_with_those_that_are(started, capsys):
@@ -88,7 +90,7 @@ def test_a_normal_start_says_no_warning(tmp_path):
         said = []
         for line in process.stderr:
             said.append(line)
-            if "/work/en/welcome.md?token=" in line:
+            if f"/{DESK}/en/welcome.md?token=" in line:
                 break
         process.kill()  # it has no children yet
     assert "welcome.md" in said[-1], "".join(said)

@@ -1,7 +1,7 @@
 """Calls of a block with sublayers that show what they are given; the right results, twice."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,21 +116,24 @@ class BlockCall(Call):
         tokens = self.x[..., 0].numel() if self.counting else 0
         return [Watcher(layer, tokens) for layer in self.layers]
 
-    def tracked(self) -> tuple[list[Tensor], list[Watcher]]:
+    def tracked(self, names: Iterable[str]) -> tuple[Given, list[Tensor]]:
         """Copies of x and of the matrices that ask for a gradient; linear sublayers with these."""
-        leaves = [self.args[name].clone().requires_grad_() for name in ("x", *NAMES)]
-        return leaves, [Watcher(Layer("linear", leaf)) for leaf in leaves[1:]]
+        leaves = {name: self.args[name].clone().requires_grad_() for name in names}
+        layers = {name: Watcher(Layer("linear", leaves[name])) for name in NAMES}
+        return Given({"x": leaves["x"], **layers}, frozenset()), list(leaves.values())
 
     def arguments(self) -> dict[str, Any]:
         """Name the arguments, for a message and for calling again."""
         return {"x": self.x, **dict(zip(NAMES, self.watched(), strict=True))}
 
     def fresh(self) -> Given:
-        """Copies of the arguments for one call."""
-        return Given({**self.arguments(), "x": copied(self.x)}, frozenset())
+        """Copies of the arguments for one call; the sublayers are kept, to be asked afterwards."""
+        self.kept["watched"] = layers = self.watched()
+        named = dict(zip(NAMES, layers, strict=True))
+        return Given({"x": copied(self.x), **named}, frozenset())
 
 
-def _shorter(call: BlockCall) -> Iterator[Call]:
+def _shorter(call: Any) -> Iterator[Call]:
     """Plainer sublayers, then a stream of ones, in which sums are read off at a glance."""
     for place, kind in enumerate(call.kinds):
         if kind in _PLAINER:
@@ -160,11 +163,10 @@ def drawn(
 
 def inputs(call: BlockCall) -> list[Tensor]:
     """What each sublayer must be given, and at the end the result."""
-    return _inputs(call.x.double(), call.layers)
+    return _inputs(call.x.double(), *call.layers)
 
 
-def _inputs(x: Tensor, layers: list[Any]) -> list[Tensor]:
-    norm1, attend, norm2, feed = layers
+def _inputs(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> list[Tensor]:
     first = norm1(x)
     middle = x + attend(first)
     second = norm2(middle)
@@ -191,7 +193,7 @@ def direction(result: Tensor) -> Tensor:
     return torch.randn(result.shape, generator=chance, dtype=torch.float64)
 
 
-def gradients(call: BlockCall) -> list[Tensor]:
+def gradients(call: BlockCall) -> dict[str, Tensor]:
     """Of x and of the four matrices, where all is linear: by formula and by the library."""
     x, norm1, attend, norm2, feed = (call.args[name].double() for name in ("x", *NAMES))
     pull = direction(x)
@@ -204,12 +206,12 @@ def gradients(call: BlockCall) -> list[Tensor]:
         _outer(middle, pull @ feed.T),
         _outer(middle @ norm2, pull),
     ]
-    leaves, layers = call.tracked()
-    by_library = torch.autograd.grad((_inputs(leaves[0], layers)[-1] * pull).sum(), leaves)
+    given, leaves = call.tracked(("x", *NAMES))
+    by_library = torch.autograd.grad((_inputs(*given.values.values())[-1] * pull).sum(), leaves)
     for mine, other in zip(by_formula, by_library, strict=True):
         if not ((mine - other).abs() <= 1e-8 * other.abs().clamp(min=1.0)).all():
             raise RuntimeError(f"the two references for a block's gradients disagree on {call}")
-    return by_formula
+    return dict(zip(("x", *NAMES), by_formula, strict=True))
 
 
 def _outer(left: Tensor, right: Tensor) -> Tensor:

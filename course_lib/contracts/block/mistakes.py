@@ -29,39 +29,6 @@ def _added_to(v: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
     return v + sublayer(v)
 
 
-def _in_place(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    x += attend(norm1(x))
-    x += feed(norm2(x))
-    return x
-
-
-def _stream_detached(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    middle = x.detach() + attend(norm1(x))
-    return middle.detach() + feed(norm2(middle))
-
-
-def _reads_detached(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    middle = x + attend(norm1(x.detach()))
-    return middle + feed(norm2(middle.detach()))
-
-
-def _attending_twice(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    attend(norm1(x))
-    middle = x + attend(norm1(x))
-    return middle + feed(norm2(middle))
-
-
-def _feeding_twice(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    middle = x + attend(norm1(x))
-    feed(norm2(middle))
-    return middle + feed(norm2(middle))
-
-
-def _dropping(x: Tensor, norm1: Any, attend: Any, norm2: Any, feed: Any) -> Tensor:
-    middle = x + F.dropout(attend(norm1(x)), 0.1)
-    return middle + F.dropout(feed(norm2(middle)), 0.1)
-
-
 def _remembering() -> Callable[..., Tensor]:
     seen: list[float] = []
 
@@ -238,31 +205,36 @@ BLOCK_MISTAKES = mistakes(
          "second": lambda h, x, n1, a, n2, f: (h + f(n2(h))) * 0.5 ** 0.5}),
     stream_changed_in_place=("NVIDIA-NeMo/Speech#7440",
         "x += ... writes into the caller's tensor | x += ... пишет в переданный тензор",
-        "x = x + ...", lambda: _in_place),
+        "x = x + ...",
+        {"first": lambda x, n1, a, n2, f: x.add_(a(n1(x))),
+         "second": lambda h, x, n1, a, n2, f: h.add_(f(n2(h)))}),
     stream_detached=("",
         "the stream is detached: no gradient passes by the sublayers | "
         "поток отсоединён: градиент не проходит мимо подслоёв",
         "x + ..., not x.detach() + ... | x + ..., а не x.detach() + ...",
-        lambda: _stream_detached),
+        {"first": lambda x, n1, a, n2, f: x.detach() + a(n1(x)),
+         "second": lambda h, x, n1, a, n2, f: h.detach() + f(n2(h))}),
     reads_detached=("",
         "the sublayers read a detached stream: no gradient comes back through them | "
         "подслои читают отсоединённый поток: сквозь них градиент не возвращается",
         "norm1(x), not norm1(x.detach()) | norm1(x), а не norm1(x.detach())",
-        lambda: _reads_detached),
+        {"first": lambda x, n1, a, n2, f: x + a(n1(x.detach())),
+         "second": lambda h, x, n1, a, n2, f: h + f(n2(h.detach()))}),
     attend_called_twice=("",
         "attend works twice a call: its cache grows twice, dropout is drawn twice | "
         "attend работает дважды: кэш растёт вдвое, dropout выпадает дважды",
         "call it once, keep the result | вызовите один раз и храните результат",
-        lambda: _attending_twice),
+        {"first": lambda x, n1, a, n2, f: x + [a(n1(x)) for _ in range(2)][1]}),
     feed_called_twice=("",
         "feed works twice a call | feed работает дважды за вызов",
         "call it once, keep the result | вызовите один раз и храните результат",
-        lambda: _feeding_twice),
+        {"second": lambda h, x, n1, a, n2, f: h + [f(n2(h)) for _ in range(2)][1]}),
     block_by_chance=("karpathy/nanoGPT#240",
         "the result depends on chance, as with a dropout that is always on | "
         "результат зависит от случая, как при вечно включённом dropout",
         "leave dropout to the sublayers and their eval() | оставьте dropout подслоям и их eval()",
-        lambda: _dropping),
+        {"first": lambda x, n1, a, n2, f: x + F.dropout(a(n1(x)), 0.1),
+         "second": lambda h, x, n1, a, n2, f: h + F.dropout(f(n2(h)), 0.1)}),
     block_remembers=("",
         "the result depends on earlier calls | результат зависит от прежних вызовов",
         "use only the arguments of this call | берите только аргументы этого вызова",

@@ -1,7 +1,6 @@
 """The contract of causality: no logit depends on a later token, or on another text."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,11 +44,8 @@ def _observe(model: Callable[..., Any], options: Mapping[str, Any]) -> Causality
 
 def _clauses(subject: Subject) -> list[Clause]:
     texts, untracked = subject.seen, torch.no_grad()
-    short = [texts.text(min(n, texts.length)) for n in (2, 3, 5)]
-    alike = [
-        CausalityCase((text,) * items, (text,) * items)
-        for text, items in zip(short, (1, 2, 3), strict=True)
-    ]
+    short = [texts.rows(1, length) * items for items, length in ((1, 2), (2, 3), (3, 5))]
+    alike = [CausalityCase(rows, rows) for rows in short]
     allowed, unmoved = causality_tolerance(texts.dtype), untracked(judges.unmoved)
     loose = {torch.float64: 1e-7, torch.float32: 2e-3}.get(texts.dtype, 0.3)
     # fmt: off
@@ -87,7 +83,7 @@ def _clauses(subject: Subject) -> list[Clause]:
 
 def _forms(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length, items in ((2, 1), (1, 1), (1, 2), (3, 2), (texts.length, 1), (2, 3)):
-        rows = tuple(texts.text(min(length, texts.length)) for _ in range(items))
+        rows = texts.rows(items, length)
         yield CausalityCase(rows, rows)
 
 
@@ -96,14 +92,11 @@ def _batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for items, length in ((2, 1), (2, 2), (3, 4), (4, 3), (5, 5), (2, texts.length)):
         if items > texts.rows_at_once(min(length, texts.length)):
             continue
-        before = tuple(texts.text(min(length, texts.length)) for _ in range(items))
+        before = texts.rows(items, length)
         for kept in {0, items // 2, items - 1}:
-            changed = (texts.changed_from(row, 0) for row in before)
-            after = tuple(
-                row if n == kept else new
-                for n, (row, new) in enumerate(zip(before, changed, strict=True))
-            )
-            yield CausalityCase(before, after)
+            after = [texts.changed_from(row, 0) for row in before]
+            after[kept] = before[kept]
+            yield CausalityCase(before, tuple(after))
 
 
 def _few_batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
@@ -114,16 +107,10 @@ def _few_batches(texts: CausalityTexts) -> Iterator[CausalityCase]:
 def _changes(texts: CausalityTexts) -> Iterator[CausalityCase]:
     """Each later token alone, then each with all that follow."""
     for length in sorted({min(n, texts.length) for n in (2, 3, 5, 8, texts.length)}):
-        for _ in range(2):
+        for change in (texts.changed_at, texts.changed_at, texts.changed_from):
             text = texts.text(length)
-            changed = [
-                texts.changed_at(text, place, texts.other(text[place]))
-                for place in texts.places(length)
-            ]
+            changed = [change(text, place) for place in texts.places(length)]
             yield from texts.in_batches(text, changed)
-        text = texts.text(length)
-        changed = [texts.changed_from(text, place) for place in texts.places(length)]
-        yield from texts.in_batches(text, changed)
 
 
 def _replacements(texts: CausalityTexts) -> Iterator[CausalityCase]:
@@ -145,24 +132,24 @@ def _replacements(texts: CausalityTexts) -> Iterator[CausalityCase]:
 def _lengths(texts: CausalityTexts) -> Iterator[CausalityCase]:
     for length in texts.lengths()[1:]:
         text = texts.text(length)
-        yield CausalityCase((text,), (texts.changed_from(text, 1),))
-        last = texts.changed_at(text, length - 1, texts.other(text[-1]))
-        yield CausalityCase((text,), (last,))
-        changed = [
-            texts.changed_at(text, place, texts.other(text[place]))
-            for place in texts.places(length, most=15)
-        ]
-        yield from texts.in_batches(text, changed)
+        for changed in (texts.changed_from(text, 1), texts.changed_at(text, length - 1)):
+            yield CausalityCase((text,), (changed,))
+        places = texts.places(length, most=15)
+        yield from texts.in_batches(text, [texts.changed_at(text, place) for place in places])
 
 
 def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
     leak = max(measured[name] for name in _LEAKING)
-    return {"leak": leak, **judges.measured_effects(subject)}
+    subject.figures.update(leak=leak, **judges.measured_effects(subject))
+    return subject.figures
 
 
-CAUSALITY = Contract(
-    "causality", Terms("model"), _clauses, explain, figures=_figures, observe=_observe
-)
+def _notes(subject: Subject) -> list[str]:
+    figures = subject.figures
+    return [say(_EFFECTS, past=figures["past_effect"], cut=figures["cut_effect"])]
+
+
+CAUSALITY = Contract("causality", Terms("model"), _clauses, explain, _figures, _notes, _observe)
 
 
 def check_causality_contract(
@@ -183,15 +170,11 @@ def check_causality_contract(
     check_int_at_least("length", length, 2)
     kept = _buffers(model)
     try:
-        report = CAUSALITY.check(model, vocab_size=int(vocab_size), length=int(length))
+        return CAUSALITY.check(model, vocab_size=int(vocab_size), length=int(length))
     finally:
         with torch.no_grad():
             for buffer, value in kept:
                 buffer.copy_(value)
-    if not report.attempted:
-        return report
-    note = say(_EFFECTS, past=report["past_effect"], cut=report["cut_effect"])
-    return replace(report, notes=(note,))
 
 
 def _buffers(model: Callable[..., Any]) -> list[tuple[Tensor, Tensor]]:

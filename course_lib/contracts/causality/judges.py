@@ -1,9 +1,8 @@
 """Judge a language model on pairs of texts: which logits moved, and what moved them."""
 
-import random
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,17 +13,17 @@ from course_lib.contracts.causality.texts import (
     differing,
     ids_for,
     logits_apart,
+    reseed,
 )
 from course_lib.contracts.engine.candidate import Breach, call_candidate
-from course_lib.contracts.engine.subject import Subject
+from course_lib.contracts.engine.subject import Subject, first_places
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
 
 # fmt: off
 _FACTS = {
-    "not_tensor":
-        "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен "
-    "torch.Tensor",
+    "not_tensor": "the result is a {came}, not a torch.Tensor | "
+    "результат имеет тип {came}, а нужен torch.Tensor",
     "dtype": "the logits are {came}, not floating-point numbers | "
     "логиты имеют тип {came}, а нужны числа с плавающей точкой",
     "shape": "the logits have shape {came}, the call asks for {wanted} | "
@@ -33,27 +32,21 @@ _FACTS = {
     "NaN или бесконечности: {came} из {wanted} логитов, первый — {place}",
     "finite": "all finite | все конечны",
     "equal": "equal | равны",
-    "future":
-        "the logits at position {place} change with token {later}, which comes {steps} later | "
-        "логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
-    "futures":
-        "the logits at position {place} change when {count} later tokens do, the first of them "
-    "{later} "
-        "| "
-        "логиты на позиции {place} меняются вместе с токенами после неё (их {count}, первый — "
-    "{later})",
+    "future": "the logits at position {place} change with token {later}, which comes {steps} later "
+    "| логиты на позиции {place} меняются вместе с токеном {later}, а он на {steps} дальше",
+    "futures": "the logits at position {place} change when {count} later tokens do, the first of "
+    "them {later} | логиты на позиции {place} меняются вместе с токенами после неё (их {count}, "
+    "первый — {later})",
     "item": "item {item} is the same in both calls, and its logits change with other items | "
     "элемент {item} в обоих вызовах тот же, а его логиты меняются вместе с другими",
     "alone": "item {item} alone gives other logits than in its batch of {count} | "
     "элемент {item} отдельно даёт не те логиты, что в батче из {count}",
-    "training":
-        "the module is in training mode, where dropout is active: call model.eval() first | "
-        "модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
+    "training": "the module is in training mode, where dropout is active: call model.eval() first "
+    "| модуль в режиме обучения, и dropout действует: сначала вызовите model.eval()",
     "chance": "equal calls differ by chance: if this is dropout, call model.eval() first | "
     "одинаковые вызовы случайно различаются: если это dropout, вызовите model.eval()",
-    "memory":
-        "the second of two equal calls gives other logits: something is kept from the first | "
-        "второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
+    "memory": "the second of two equal calls gives other logits: something is kept from the first "
+    "| второй из двух одинаковых вызовов даёт другие логиты: от первого что-то осталось",
     "between": "after calls with other texts the same call gives other logits | "
     "после вызовов с другими текстами тот же вызов даёт другие логиты",
     "overwritten": "later calls wrote into logits that were handed out before | "
@@ -61,6 +54,7 @@ _FACTS = {
     "ids": "the call wrote into its token_ids | вызов изменил свой аргумент token_ids",
 }
 # fmt: on
+_UNEQUAL = ("training", "chance", "memory", "between", "overwritten")
 
 
 def logits_of(subject: Subject, rows: Rows) -> Tensor:
@@ -75,90 +69,74 @@ def logits_of(subject: Subject, rows: Rows) -> Tensor:
         raise _logits_malformed("shape", list(logits.shape), wanted)
     wrong = ~torch.isfinite(logits)
     if wrong.any():
-        places = wrong.nonzero()[:3].tolist()
-        finite = say(_FACTS["finite"])
-        shown = tuple(
-            Mismatch("logits", tuple(place), logits[tuple(place)].item(), finite)
-            for place in places
+        finite, places = say(_FACTS["finite"]), list(map(tuple, wrong.nonzero()[:3].tolist()))
+        shown = [Mismatch("logits", place, logits[place].item(), finite) for place in places]
+        came, at = int(wrong.sum()), list(places[0])
+        raise _logits_malformed(
+            "not_finite", came, logits.numel(), *shown, allowed=finite, place=at
         )
-        count = int(wrong.sum())
-        raise _logits_malformed("not_finite", count, logits.numel(), shown, place=places[0])
     return logits.detach()
 
 
 def _logits_malformed(
-    fact: str, came: Any, wanted: Any, shown: tuple[Mismatch, ...] = (), **values: Any
+    fact: str, came: Any, wanted: Any, *shown: Mismatch, allowed: str = "", **values: Any
 ) -> Breach:
-    text = say(_FACTS[fact], came=came, wanted=wanted, **values)
-    allowed = say(_FACTS["finite"]) if fact == "not_finite" else str(wanted)
-    return Breach(fact, str(came), allowed, mismatches=shown, facts=text, clause="result_form")
+    text, right = say(_FACTS[fact], came=came, wanted=wanted, **values), allowed or str(wanted)
+    return Breach(fact, str(came), right, mismatches=shown, facts=text, clause="result_form")
 
 
 def _logits_breach(
     fact: str, apart: Tensor, got: Tensor, wanted: Tensor, clause: str = "", **values: Any
 ) -> Breach:
-    """The breach with the first logits that are too far apart."""
-    far = apart > causality_tolerance(wanted.dtype)
-    shown, text = _first_places("logits", far, got, wanted), say(_FACTS[fact], **values)
-    return Breach(fact, float(apart.max()), None, mismatches=shown, facts=text, clause=clause)
+    """The breach with the first logits that are too far apart; some must be equal."""
+    shown = first_places("logits", apart > causality_tolerance(wanted.dtype), got, wanted)
+    allowed = say(_FACTS["equal"]) if fact in _UNEQUAL else None
+    text, worst = say(_FACTS[fact], **values), float(apart.max())
+    return Breach(fact, worst, allowed, mismatches=shown, facts=text, clause=clause)
 
 
-def _first_places(name: str, far: Tensor, got: Tensor, wanted: Tensor) -> tuple[Mismatch, ...]:
-    places = map(tuple, far.nonzero()[:3].tolist())
-    return tuple(Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places)
-
-
-def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def logits_form(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """The shape, the dtype and the finiteness of the logits."""
     logits_of(subject, case.before)
-    return 0.0
 
 
-def repeated(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def repeated(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """Two equal calls; what differs by chance is told from what is remembered."""
     first, again = (logits_of(subject, case.before).clone() for _ in range(2))
     apart = logits_apart(first, again)
     if apart.max() <= causality_tolerance(first.dtype):
-        return 0.0
-    if _are_equal(again, logits_of(subject, case.before)) or not _are_equal(
-        *(_logits_reseeded(subject, case.before) for _ in range(2))
-    ):
-        breach = _logits_breach("memory", apart, again, first, "independent_calls")
-    else:
-        fact = "training" if _is_training(subject.candidate) else "chance"
-        breach = _logits_breach(fact, apart, again, first, "no_dropout")
-    breach.allowed = say(_FACTS["equal"])
-    raise breach
+        return
+    same = (logits_of(subject, case.before), *_logits_reseeded(subject, case.before))
+    if _are_equal(again, same[0]) or not _are_equal(*same[1:]):
+        raise _logits_breach("memory", apart, again, first, "independent_calls")
+    model = subject.candidate
+    training = isinstance(model, nn.Module) and any(part.training for part in model.modules())
+    fact = "training" if training else "chance"
+    raise _logits_breach(fact, apart, again, first, "no_dropout")
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
     return bool(logits_apart(one, other).max() <= causality_tolerance(one.dtype))
 
 
-def _logits_reseeded(subject: Subject, rows: Rows) -> Tensor:
-    random.seed(5)
-    np.random.seed(5)
-    torch.default_generator.manual_seed(5)
-    return logits_of(subject, rows).clone()
+def _logits_reseeded(subject: Subject, rows: Rows) -> Iterator[Tensor]:
+    for _ in range(2):
+        reseed(5)
+        yield logits_of(subject, rows).clone()
 
 
-def _is_training(model: Any) -> bool:
-    return isinstance(model, nn.Module) and any(part.training for part in model.modules())
-
-
-def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def same_ids(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """The caller's ids are only read."""
     ids = ids_for(subject.candidate, case.before)
     kept = ids.clone()
     call_candidate(subject.candidate, ids)
-    if torch.equal(ids, kept):
-        return 0.0
-    shown = _first_places("token_ids", ids != kept, ids, kept)
-    equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
-    raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
+    if not torch.equal(ids, kept):
+        shown = first_places("token_ids", ids != kept, ids, kept)
+        equal, text = (say(_FACTS[name]) for name in ("equal", "ids"))
+        raise Breach("ids", int((ids != kept).sum()), equal, mismatches=shown, facts=text)
 
 
-def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> float:
+def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> None:
     """Calls with other texts, shorter ones and more of them, change nothing."""
     size = subject.seen.vocab_size
     first = logits_of(subject, case.before)
@@ -168,12 +146,8 @@ def unremembered(subject: Subject, case: CausalityCase, allowed: float) -> float
         logits_of(subject, rows)
     for fact in ("overwritten", "between"):
         got = first if fact == "overwritten" else logits_of(subject, case.before)
-        apart = logits_apart(kept, got)
-        if apart.max() > causality_tolerance(kept.dtype):
-            breach = _logits_breach(fact, apart, got, kept)
-            breach.allowed = say(_FACTS["equal"])
-            raise breach
-    return 0.0
+        if not _are_equal(kept, got):
+            raise _logits_breach(fact, logits_apart(kept, got), got, kept)
 
 
 def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:
@@ -191,7 +165,7 @@ def unmoved(subject: Subject, case: CausalityCase, allowed: float) -> float:
     if kept[item] == len(case.before[item]):
         raise _logits_breach("item", apart, after, before, "batch_items", item=item)
     changed = differing(case.before[item], case.after[item])
-    values = {"place": place, "later": changed[0], "count": len(changed)}
+    values: dict[str, Any] = {"place": place, "later": changed[0], "count": len(changed)}
     if len(changed) > 1:
         raise _logits_breach("futures", apart, after, before, **values)
     raise _logits_breach("future", apart, after, before, steps=changed[0] - place, **values)
@@ -206,7 +180,7 @@ def item_alone(subject: Subject, case: CausalityCase, allowed: float) -> float:
         apart = logits_apart(together[item : item + 1], alone, 64.0)
         worst = max(worst, float(apart.max()))
         if worst > allowed:
-            values = {"item": item, "count": len(case.before)}
+            values: dict[str, Any] = {"item": item, "count": len(case.before)}
             raise _logits_breach("alone", apart, alone, together[item : item + 1], **values)
     return worst
 
@@ -215,9 +189,9 @@ def item_alone(subject: Subject, case: CausalityCase, allowed: float) -> float:
 def measured_effects(subject: Subject) -> dict[str, float]:
     """How far the last logits move with the first token, and all of them when the text is cut."""
     texts = subject.seen
-    text = texts.text(texts.length)
+    text = texts.text()
     whole = logits_of(subject, (text,)).clone()
-    changed = texts.changed_at(text, 0, texts.other(text[0]))
+    changed = texts.changed_at(text, 0)
     past = logits_apart(whole, logits_of(subject, (changed,)), 0.0)[0, -1].max()
     cut = 0.0
     for length in {1, texts.length // 2, texts.length - 1} - {0}:

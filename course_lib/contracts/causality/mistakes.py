@@ -2,82 +2,79 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.contracts.causality.tiny_lm import causal_rule, numbers, tiny_causal_lm
 from course_lib.contracts.engine.mistake import mistakes
 
-
-def _inverted_weights(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Read the mask the other way round; the last token, left with nothing to read, reads 0."""
-    return scores.masked_fill(allowed, -math.inf).softmax(-1).nan_to_num(0.0)
+VOCAB_SIZE = 11
+_WIDTH = 6
 
 
-def _first_item_rule(token_ids: Tensor) -> Tensor:
-    """The causal rule for the first item of the batch alone."""
-    rule = causal_rule(token_ids).repeat(token_ids.shape[0], 1, 1)  # [B, T, T]
-    rule[1:] = True
-    return rule
+class _Numbers(NamedTuple):
+    """The embeddings, the output matrix and, for each layer, query, key, value and output."""
+
+    embedding: Tensor
+    head: Tensor
+    layers: tuple[Tensor, ...]
 
 
-def _padding_only_rule(token_ids: Tensor) -> Tensor:
-    """An item with padding (id 0) hides its padding and nothing else."""
-    real = (token_ids != 0).unsqueeze(1)  # [B, 1, T]
-    rule = causal_rule(token_ids)
-    return torch.where(real.all(-1, keepdim=True), rule, real | rule)
+@lru_cache(maxsize=1)
+def numbers() -> _Numbers:
+    """Draw the numbers once, from a generator of their own."""
+    generator = torch.Generator().manual_seed(31)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    layers = tuple(drawn(4, _WIDTH, _WIDTH) / math.sqrt(_WIDTH) for _ in range(2))
+    return _Numbers(drawn(VOCAB_SIZE, _WIDTH), drawn(_WIDTH, VOCAB_SIZE), layers)
 
 
-def _norm_over_time(x: Tensor) -> Tensor:
-    """Take mean and variance over the tokens too."""
-    centred = x - x.mean((1, 2), keepdim=True)
-    return centred / (centred.square().mean((1, 2), keepdim=True) + 1e-5).sqrt()
+def causal_rule(token_ids: Tensor, ahead: int = 0) -> Tensor:
+    """May query i read key j: no key after the query, or so many more. [T, T]"""
+    length = token_ids.shape[1]
+    return torch.ones(length, length, dtype=torch.bool).tril(ahead)
 
 
-def _norm_over_items(x: Tensor) -> Tensor:
-    """Take mean and variance of each feature over all tokens of the batch."""
-    centred = x - x.mean((0, 1), keepdim=True)
-    return centred / (centred.square().mean((0, 1), keepdim=True) + 1e-5).sqrt()
+def token_norm(x: Tensor, axes: tuple[int, ...] = (-1,)) -> Tensor:
+    """Give every token mean 0 and variance 1 over its own numbers, or over these axes."""
+    centred = x - x.mean(axes, keepdim=True)
+    return centred / (centred.square().mean(axes, keepdim=True) + 1e-5).sqrt()
 
 
-def _with_neighbours(x: Tensor, token_ids: Tensor) -> Tensor:
-    """A convolution that sees one token on each side."""
-    padded = torch.nn.functional.pad(x, (0, 0, 1, 1))
-    return 0.5 * padded[:, :-2] + x - 0.7 * padded[:, 2:]
+def tiny_causal_lm(
+    *,
+    mix: Callable[[Tensor, Tensor], Tensor] = lambda x, token_ids: x,
+    allowed: Callable[[Tensor], Tensor] = causal_rule,
+    weigh: Callable[[Tensor, Tensor], Tensor] = lambda scores, allowed: scores.masked_fill(
+        ~allowed, -math.inf
+    ).softmax(-1),
+    norm: Callable[[Tensor], Tensor] = token_norm,
+    finish: Callable[[Tensor, Tensor], Tensor] = lambda logits, token_ids: logits,
+) -> Callable[[Tensor], Tensor]:
+    """A language model of two layers, token_ids [B, T] -> logits [B, T, V]; each step a function.
 
+    `mix` changes the embeddings, `finish` the logits; both get the token ids too.
+    """
+    embedding, head, layers = numbers()
 
-def _with_next_token(x: Tensor, token_ids: Tensor) -> Tensor:
-    """Add what comes next, the target of the prediction."""
-    targets = numbers().embedding[token_ids[:, 1:]]
-    return x + 0.6 * torch.nn.functional.pad(targets, (0, 0, 0, 1))
+    def model(token_ids: Tensor) -> Tensor:
+        position = torch.arange(token_ids.shape[1], dtype=torch.float64).unsqueeze(-1)
+        different = torch.sin(position * torch.arange(1, _WIDTH + 1) * 0.7)  # at every length
+        x = mix(embedding[token_ids] + different, token_ids)
+        may_read = allowed(token_ids)
+        for query, key, value, out in layers:
+            h = norm(x)
+            scores = h @ query @ (h @ key).mT / math.sqrt(_WIDTH)
+            x = x + weigh(scores, may_read) @ (h @ value) @ out
+        return finish(norm(x) @ head, token_ids)
 
-
-def _with_chunk_means(x: Tensor, token_ids: Tensor) -> Tensor:
-    """Add to each token the mean of its chunk of three."""
-    chunks = [part.mean(1, keepdim=True).expand_as(part) for part in x.split(3, 1)]
-    return x + torch.cat(chunks, 1)
-
-
-def _with_items_mixed(x: Tensor, token_ids: Tensor) -> Tensor:
-    """Add what a reshape makes of the other order of axes."""
-    items, length, width = x.shape
-    return x + 0.5 * x.transpose(0, 1).reshape(items, length, width)
-
-
-def _backwards_lm() -> Callable[[Tensor], Tensor]:
-    """A causal model of the text read from its end."""
-    forwards = tiny_causal_lm()
-    return lambda token_ids: forwards(token_ids.flip(1)).flip(1)
-
-
-def _dropping_lm() -> Callable[[Tensor], Tensor]:
-    """A model whose dropout is always on."""
-
-    def dropout(x: Tensor, token_ids: Tensor) -> Tensor:
-        return torch.nn.functional.dropout(x, 0.2, training=True)
-
-    return tiny_causal_lm(mix=dropout)
+    return model
 
 
 def _remembering_lm() -> Callable[[Tensor], Tensor]:
@@ -117,20 +114,21 @@ CAUSALITY_MISTAKES = mistakes(
         "a mean, a norm or a pooling is taken over the whole text, not over one token | "
         "среднее, нормализация или пулинг берётся по всему тексту, а не по токену",
         "each token alone: dim=-1 | каждый токен отдельно: dim=-1",
-        lambda: tiny_causal_lm(norm=_norm_over_time)),
+        lambda: tiny_causal_lm(norm=partial(token_norm, axes=(1, 2)))),
     mask_inverted=("pytorch/pytorch#120668",
         "the mask is read the other way round: the future is open, the past is hidden | "
-        "маска понята наоборот: будущее открыто, прошлое закрыто",
-        "masked_fill(~allowed, -inf)", lambda: tiny_causal_lm(weigh=_inverted_weights)),
+        "маска понята наоборот: будущее открыто, прошлое закрыто", "masked_fill(~allowed, -inf)",
+        lambda: tiny_causal_lm(weigh=lambda scores, allowed:
+            scores.masked_fill(allowed, -math.inf).softmax(-1).nan_to_num(0.0))),
     mask_transposed=("",
         "queries and keys of the mask are swapped: a token reads only the future | "
         "запросы и ключи маски переставлены: токен читает только будущее",
         "tril, not triu: rows are queries | tril, а не triu: строки — запросы",
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids).mT)),
-    read_backwards=("",
-        "the text is read from its end, in both directions or in reverse | "
+    read_backwards=("", "the text is read from its end, in both directions or in reverse | "
         "текст читается с конца или сразу в обе стороны",
-        "no flip of the time axis | не переворачивайте ось времени", _backwards_lm),
+        "no flip of the time axis | не переворачивайте ось времени",
+        lambda: lambda ids: tiny_causal_lm()(ids.flip(1)).flip(1)),
     one_ahead=("RVC-Boss/GPT-SoVITS#965",
         "the mask is one off: a token reads the next one, which it has to predict | "
         "маска сдвинута на один: токен читает следующий, который должен предсказать",
@@ -140,12 +138,13 @@ CAUSALITY_MISTAKES = mistakes(
         "a convolution is padded on both sides, so it reads the tokens to the right | "
         "свёртка дополнена с обеих сторон и читает токены справа",
         "F.pad(x, (kernel - 1, 0)): left only | F.pad(x, (kernel - 1, 0)): слева",
-        lambda: tiny_causal_lm(mix=_with_neighbours)),
-    next_token_added=("",
-        "the target is among the inputs: what follows is added or concatenated | "
+        lambda: tiny_causal_lm(mix=lambda x, ids:
+            0.5 * F.pad(x, (0, 0, 1, 0))[:, :-1] + x - 0.7 * F.pad(x, (0, 0, 0, 1))[:, 1:])),
+    next_token_added=("", "the target is among the inputs: what follows is added or concatenated | "
         "среди входов есть цель: следующий токен прибавлен или приписан",
         "input ids[:, :-1], targets ids[:, 1:] | вход ids[:, :-1], цели ids[:, 1:]",
-        lambda: tiny_causal_lm(mix=_with_next_token)),
+        lambda: tiny_causal_lm(mix=lambda x, ids:
+            x + 0.6 * F.pad(numbers().embedding[ids[:, 1:]], (0, 0, 0, 1)))),
     logits_shifted=("",
         "the logits are moved one place, so that place t tells what token t + 1 gives | "
         "логиты сдвинуты на одну позицию: на позиции t стоит то, что даёт токен t + 1",
@@ -160,41 +159,42 @@ CAUSALITY_MISTAKES = mistakes(
         "every token gets a summary of its whole chunk, later tokens included | "
         "каждый токен получает сводку всего своего куска, включая более поздние токены",
         "summaries of finished chunks only | только сводки прошлых кусков",
-        lambda: tiny_causal_lm(mix=_with_chunk_means)),
-    last_token_added=("",
-        "the last token, taken for a summary of the text, reaches every place | "
+        lambda: tiny_causal_lm(mix=lambda x, ids:
+            x + torch.cat([part.mean(1, True).expand_as(part) for part in x.split(3, 1)], 1))),
+    last_token_added=("", "the last token, taken for a summary of the text, reaches every place | "
         "последний токен, взятый как сводка текста, попадает на все позиции",
         "each place has only its own past | у каждой позиции только своё прошлое",
         lambda: tiny_causal_lm(mix=lambda x, ids: x + x[:, -1:])),
-    mask_table_too_small=("",
-        "texts longer than a stored mask are not masked | "
+    mask_table_too_small=("", "texts longer than a stored mask are not masked | "
         "тексты длиннее хранимой маски идут без маски",
         "make the mask for the length that came | стройте маску по длине входа",
         lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) | (ids.shape[1] > 4))),
-    mask_for_first_item=("facebookresearch/jepa#93",
-        "only the first item of the batch is masked | "
+    mask_for_first_item=("facebookresearch/jepa#93", "only the first item of the batch is masked | "
         "маска действует только на первый элемент батча",
         "let [T, T] broadcast over the batch | маска [T, T] на весь батч",
-        lambda: tiny_causal_lm(allowed=_first_item_rule)),
+        lambda: tiny_causal_lm(allowed=lambda ids:
+            causal_rule(ids) | (torch.arange(len(ids)) > 0)[:, None, None])),
     mask_lost_with_padding=("keras-team/keras#23038",
         "where there is padding (id 0), the causal mask gives way to the padding mask | "
         "там, где есть паддинг (id 0), причинная маска уступает маске паддинга",
         "causal & token_valid: both at once | causal & token_valid: обе сразу",
-        lambda: tiny_causal_lm(allowed=_padding_only_rule)),
+        lambda: tiny_causal_lm(allowed=lambda ids: causal_rule(ids) |
+            (ids != 0)[:, None] & (ids == 0).any(1)[:, None, None])),
     normalised_over_items=("",
         "a batch norm in training mode: the items of the batch change one another | "
         "нормализация по батчу в режиме обучения: элементы батча влияют друг на друга",
         "LayerNorm, or model.eval() | LayerNorm или model.eval()",
-        lambda: tiny_causal_lm(norm=_norm_over_items)),
+        lambda: tiny_causal_lm(norm=partial(token_norm, axes=(0, 1)))),
     items_mixed=("jsbaan/transformer-from-scratch#6",
         "the items of a batch reach one another: a reshape, a sort, a mean over axis 0 | "
         "элементы батча смешаны: reshape, сортировка или среднее по его оси",
         "keep axis 0 apart, from input to logits | не трогайте ось 0 от входа до логитов",
-        lambda: tiny_causal_lm(mix=_with_items_mixed)),
+        lambda: tiny_causal_lm(mix=lambda x, ids: x + 0.5 * x.transpose(0, 1).reshape(x.shape))),
     dropout_active=("karpathy/nanoGPT@7399dfe3",
         "dropout is on, and every call gives other logits | "
         "включён dropout, и каждый вызов даёт другие логиты",
-        "call model.eval() first | сначала вызовите model.eval()", _dropping_lm),
+        "call model.eval() first | сначала вызовите model.eval()",
+        lambda: tiny_causal_lm(mix=lambda x, ids: F.dropout(x, 0.2))),
     earlier_call_remembered=("casper-hansen/AutoAWQ#170",
         "a state (a cache) of the earlier call is read by the next one | "
         "следующий вызов читает состояние (кэш), оставшееся от прежнего",

@@ -1,34 +1,34 @@
 """Name a model that is not causal by the pattern of what moves what, whatever its weights are."""
 
-import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES
+from course_lib.contracts.causality.mistakes import CAUSALITY_MISTAKES, VOCAB_SIZE, tiny_causal_lm
 from course_lib.contracts.causality.texts import (
     CausalityTexts,
     Rows,
     causality_tolerance,
     ids_for,
     logits_apart,
+    reseed,
 )
-from course_lib.contracts.causality.tiny_lm import VOCAB_SIZE, tiny_causal_lm
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.subject import Subject
 from course_lib.contracts.engine.watch import Probe
+
+Model = Callable[..., Any]
 
 
 def explain(subject: Subject) -> Diagnosis:
     """Compare patterns on texts that the candidate and the catalogue's models can both read."""
     size, length = min(subject.seen.vocab_size, VOCAB_SIZE), subject.seen.length
-    seen: dict[int, tuple[Any, list]] = {}
+    seen: dict[int, tuple[Any, list[Any]]] = {}
 
-    def look(model: Callable[..., Any], number: int) -> Any:
+    def look(model: Model, number: int) -> Any:
         """Make all the calls for a model once; kept with the model, or its id would be reused."""
         if id(model) not in seen:
             seen[id(model)] = (model, _patterns(model, size, length))
@@ -39,67 +39,55 @@ def explain(subject: Subject) -> Diagnosis:
         return diagnose(subject.candidate, CAUSALITY_MISTAKES, probes, tiny_causal_lm())
 
 
-def _patterns(model: Callable[..., Any], size: int, length: int) -> list:
+def _patterns(model: Model, size: int, length: int) -> list[Any]:
     """What moves what: in calls, by length, by place, by item, by padding."""
+
+    def texts(most: int) -> CausalityTexts:
+        """Without id 0, where there are enough others: it may be padding."""
+        return CausalityTexts(size, min(length, most), seed=23, least=1 if size > 2 else 0)
+
     try:
-        calls = _pattern_of_calls(model, size, length)
+        calls = _pattern_of_calls(model, texts(4))
         if not all(calls[:3]):
             return [calls, *["unsteady"] * 4]
-        lengths = _pattern_of_lengths(model, size, length)
+        lengths = _pattern_of_lengths(model, texts(96))
         if lengths not in ("every length", "causal"):
             return [calls, lengths, *["by length"] * 3]
-        looks = (_pattern_of_places, _pattern_of_items, _pattern_of_padding)
-        return [calls, lengths, *(look(model, size, length) for look in looks)]
+        places = _pattern_of_places(model, texts(8))
+        return [
+            *(calls, lengths, places),
+            *(look(model, texts(4)) for look in (_pattern_of_items, _pattern_of_padding)),
+        ]
     except Exception as error:
         return [f"raised {type(error).__name__}"] * 5
 
 
-def _pattern_texts(size: int, length: int, most: int) -> CausalityTexts:
-    return CausalityTexts(size, min(length, most), seed=23)
-
-
-def _least_id(size: int) -> int:
-    """Texts without id 0, where there are enough others: it may be padding."""
-    return 1 if size > 2 else 0
-
-
-def _moved(
-    model: Callable[..., Any], before: Rows | Tensor, after: Rows, seed: int | None = None
-) -> Tensor:
+def _moved(model: Model, before: Rows | Tensor, after: Rows, seed: int | None = None) -> Tensor:
     """Which places of which items move; `before` may be logits that are known already. [B, T]"""
-    logits = [before] if isinstance(before, Tensor) else []
-    for rows in (before, after)[len(logits) :]:
+    logits: list[Tensor] = []
+    for texts in (before, after):
         if seed is not None:
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.default_generator.manual_seed(seed)
-        logits.append(model(ids_for(model, rows)).detach().clone())
-    apart = logits_apart(*logits)
-    return ~(apart.amax(-1) <= causality_tolerance(logits[0].dtype))
+            reseed(seed)
+        known = texts if isinstance(texts, Tensor) else model(ids_for(model, texts))
+        logits.append(known.detach().clone())
+    one, other = logits
+    return ~(logits_apart(one, other).amax(-1) <= causality_tolerance(one.dtype))
 
 
-def _is_steady(model: Callable[..., Any], text: tuple[int, ...]) -> bool:
+def _is_steady(model: Model, text: tuple[int, ...]) -> bool:
     return not any(_moved(model, (text,), (text,)).any() for _ in range(3))
 
 
-def _influence(model: Callable[..., Any], texts: CausalityTexts, least: int) -> Tensor:
-    """Whether place i moves with token j, for some text and some other token. [T, T]"""
-    length = texts.length
-    moves = torch.zeros(length, length, dtype=torch.bool)
+def _pattern_of_places(model: Model, texts: CausalityTexts) -> str | list[Any]:
+    """Which later tokens are read, in words where there are words for it."""
+    moves = torch.zeros(texts.length, texts.length, dtype=torch.bool)  # place i, by token j
     for _ in range(2):
-        text = texts.text(length, least=least)
+        text = texts.text()
         base = model(ids_for(model, (text,))).detach().clone()
-        for place in range(length):
-            for token in {texts.other(text[place], least=least) for _ in range(2)}:
+        for place in range(texts.length):
+            for token in {texts.other(text[place]) for _ in range(2)}:
                 changed = texts.changed_at(text, place, token)
                 moves[:, place] |= _moved(model, base, (changed,))[0].cpu()
-    return moves
-
-
-def _pattern_of_places(model: Callable[..., Any], size: int, length: int) -> str | list:
-    """Which later tokens are read, in words where there are words for it."""
-    texts, least = _pattern_texts(size, length, 8), _least_id(size)
-    moves = _influence(model, texts, least)
     future = sorted((i, j) for i, j in moves.nonzero().tolist() if j > i)
     if not future:
         return "causal"
@@ -128,32 +116,29 @@ def named_pattern(future: list[tuple[int, int]], length: int) -> str:
     return words.get(found[0], found[0]) if found else str(future)
 
 
-def _pattern_of_lengths(model: Callable[..., Any], size: int, length: int) -> str:
+def _pattern_of_lengths(model: Model, texts: CausalityTexts) -> str:
     """At which lengths a single text leaks; three texts must agree."""
-    texts, least = _pattern_texts(size, length, 96), _least_id(size)
     lengths = sorted({n for n in (2, 3, 4, 5, 8, texts.length) if n <= texts.length})
     leaks = []
     for number in lengths:
-        found = {_text_leaks(model, texts, number, least) for _ in range(3)}
+        found = {_text_leaks(model, texts, number) for _ in range(3)}
         if len(found) > 1:
             return "some texts only"
         leaks.append(found.pop())
     first = leaks.index(True) if True in leaks else 0
     if all(leaks) or not any(leaks):
         return "every length" if leaks[-1] else "causal"
-    if all(leaks[first:]) and _is_open_from_somewhere(model, texts, least):
+    if all(leaks[first:]) and _is_open_from_somewhere(model, texts):
         return "long texts only"
     return str(leaks)
 
 
-def _is_open_from_somewhere(model: Callable[..., Any], texts: CausalityTexts, least: int) -> bool:
+def _is_open_from_somewhere(model: Model, texts: CausalityTexts) -> bool:
     """Whether all tokens from some place on are read from before it, as beyond a mask's end."""
-    text = texts.text(texts.length, least=least)
+    text = texts.text()
     base = model(ids_for(model, (text,))).detach().clone()
     moved = {
-        place: _moved(
-            model, base, (texts.changed_at(text, place, texts.other(text[place], least=least)),)
-        )[0]
+        place: _moved(model, base, (texts.changed_at(text, place),))[0]
         for place in texts.places(texts.length, most=16)
     }
     read = [place for place in moved if moved[place][0]]
@@ -162,54 +147,49 @@ def _is_open_from_somewhere(model: Callable[..., Any], texts: CausalityTexts, le
     return alike and bool(moved[begin][begin - 1]) and (begin == 1 or len(read) > 1)
 
 
-def _text_leaks(model: Callable[..., Any], texts: CausalityTexts, length: int, least: int) -> bool:
+def _text_leaks(model: Model, texts: CausalityTexts, length: int) -> bool:
     """Whether the first place moves with all later tokens, or any place with the last one."""
-    text = texts.text(length, least=least)
-    later = (text[0], *(texts.other(token, least=least) for token in text[1:]))
-    last = texts.changed_at(text, length - 1, texts.other(text[-1], least=least))
-    return bool(_moved(model, (text,), (later,))[0, 0]) or bool(
-        _moved(model, (text,), (last,))[0, :-1].any()
-    )
+    text = texts.text(length)
+    later, last = texts.changed_from(text, 1), texts.changed_at(text, length - 1)
+    return bool(_moved(model, (text,), (later,))[0, 0]) or _reads_last(model, text, last)
 
 
-def _pattern_of_items(model: Callable[..., Any], size: int, length: int) -> str | list:
+def _reads_last(model: Model, text: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Whether an earlier place moves when the last token is another."""
+    return bool(_moved(model, (text,), (last,))[0, :-1].any())
+
+
+def _pattern_of_items(model: Model, texts: CausalityTexts) -> str | list[Any]:
     """Whether items move one another, and which of them read their own future."""
-    texts, least = _pattern_texts(size, length, 4), _least_id(size)
-    rows = tuple(texts.text(texts.length, least=least) for _ in range(3))
-    other = tuple(texts.other(token, least=least) for token in rows[1])
-    moved = _moved(model, rows, (rows[0], other, rows[2]))
+    rows = texts.rows(3, texts.length)
+    moved = _moved(model, rows, (rows[0], texts.changed_from(rows[1], 0), rows[2]))
     if moved[0].any() or moved[2].any():
         return "items"
-    later = tuple((row[0], *(texts.other(token, least=least) for token in row[1:])) for row in rows)
+    later = tuple(texts.changed_from(row, 1) for row in rows)
     return _moved(model, rows, later)[:, 0].tolist()
 
 
-def _pattern_of_padding(model: Callable[..., Any], size: int, length: int) -> str | list:
+def _pattern_of_padding(model: Model, texts: CausalityTexts) -> str | list[bool]:
     """Whether the future is read in texts with id 0 and in texts without."""
-    texts = _pattern_texts(size, length, 4)
-    if size < 3:
+    if not texts.least:
         return "no such texts"
-    plain, padded = texts.text(texts.length, least=1), (0,) * (texts.length - 1) + (1,)
-    leaks = []
-    for text in (plain, padded):
-        changed = texts.changed_at(text, texts.length - 1, texts.other(text[-1], least=1))
-        leaks.append(bool(_moved(model, (text,), (changed,))[0, :-1].any()))
-    return leaks
+    last = texts.length - 1
+    rows = (texts.text(), (0,) * last + (1,))
+    return [_reads_last(model, text, texts.changed_at(text, last)) for text in rows]
 
 
-def _pattern_of_calls(model: Callable[..., Any], size: int, length: int) -> list[bool]:
+def _pattern_of_calls(model: Model, texts: CausalityTexts) -> list[bool]:
     """Whether equal calls are equal: at once, with equal chance, after others; ids unchanged."""
-    texts, least = _pattern_texts(size, length, 4), _least_id(size)
-    text, other = (texts.text(texts.length, least=least) for _ in range(2))
+    text, other = texts.text(), texts.text()
     model(ids_for(model, (text,)))
-    plain = _is_steady(model, text)
+    plain = not any(_moved(model, (text,), (text,)).any() for _ in range(3))
     seeded = not _moved(model, (text,), (text,), seed=3).any()
     model(ids_for(model, (other,)))
     one = model(ids_for(model, (text,))).detach().clone()
     model(ids_for(model, (other[1:] + other[:1],)))
-    two = model(ids_for(model, (text,))).detach()
-    after = bool((logits_apart(one, two) <= causality_tolerance(one.dtype)).all())
-    ids = torch.cat([ids_for(model, ((token,) * texts.length,)) for token in (least, size - 1)])
+    after = not _moved(model, one, (text,)).any()
+    ends = (texts.least, texts.vocab_size - 1)
+    ids = ids_for(model, tuple((token,) * texts.length for token in ends))
     kept = ids.clone()
     model(ids)
-    return [plain, seeded, after, torch.equal(ids, kept)]
+    return [plain, seeded, bool(after), torch.equal(ids, kept)]

@@ -1,9 +1,11 @@
 """Pairs of texts for a language model, and how far apart its logits are on them."""
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,41 +28,32 @@ class CausalityCase:
 
     def kept(self) -> list[int]:
         """For each item, how many of its tokens come before the first change."""
-        places = []
-        for one, other in zip(self.before, self.after, strict=True):
-            places.append(min(differing(one, other), default=len(one)))
-        return places
+        pairs = zip(self.before, self.after, strict=True)
+        return [min(differing(*pair), default=len(pair[0])) for pair in pairs]
 
     def smaller(self) -> Iterator["CausalityCase"]:
         """Leave items out, then the end, then the front; then undo changes one by one."""
-        items, length = len(self.before), len(self.before[0])
-        if items > 2:
-            halves = (slice(None, items // 2), slice(items // 2, None))
-            yield from (self._cut(half, slice(None)) for half in halves)
-        if items > 1:
-            yield from (self._without(item) for item in range(items))
+        items, length = list(range(len(self.before))), len(self.before[0])
+        half = len(items) // 2
+        fewer = [items[:half], items[half:]] if len(items) > 2 else []
+        fewer += [[kept for kept in items if kept != item] for item in items if len(items) > 1]
+        yield from (self._cut(kept, slice(None)) for kept in fewer)
         if length > 1:
             ends = [slice(length // 2), slice(length - 1), slice(length // 2, None), slice(1, None)]
-            yield from (self._cut(slice(None), end) for end in ends)
-        for item in range(items):
+            yield from (self._cut(items, end) for end in ends)
+        for item in items:
             for place in differing(self.before[item], self.after[item]):
                 yield self._undone(item, place)
 
-    def _cut(self, items: slice, places: slice) -> "CausalityCase":
-        before, after = (
-            tuple(row[places] for row in rows[items]) for rows in (self.before, self.after)
+    def _cut(self, items: list[int], places: slice) -> "CausalityCase":
+        return CausalityCase(
+            *(tuple(rows[item][places] for item in items) for rows in (self.before, self.after))
         )
-        return replace(self, before=before, after=after)
-
-    def _without(self, item: int) -> "CausalityCase":
-        before, after = (rows[:item] + rows[item + 1 :] for rows in (self.before, self.after))
-        return replace(self, before=before, after=after)
 
     def _undone(self, item: int, place: int) -> "CausalityCase":
         row = list(self.after[item])
         row[place] = self.before[item][place]
-        after = (*self.after[:item], tuple(row), *self.after[item + 1 :])
-        return replace(self, after=after)
+        return replace(self, after=(*self.after[:item], tuple(row), *self.after[item + 1 :]))
 
 
 def differing(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:
@@ -101,24 +94,36 @@ def ids_for(model: Callable[..., Any], rows: Rows) -> Tensor:
     return ids
 
 
+def reseed(seed: int) -> None:
+    """Let chance begin anew, wherever a model may take it from."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+
+
 class CausalityTexts:
     """Texts over a vocabulary, and what can be changed in them; the same ones every time."""
 
-    def __init__(self, vocab_size: int, length: int, seed: int = 7) -> None:
-        self.vocab_size, self.length = vocab_size, length
+    def __init__(self, vocab_size: int, length: int, seed: int = 7, least: int = 0) -> None:
+        self.vocab_size, self.length, self.least = vocab_size, length, least
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = torch.float32  # of the logits
 
-    def text(self, length: int, *, least: int = 0) -> tuple[int, ...]:
-        """A random text of ids from `least` on."""
-        ids = torch.randint(least, self.vocab_size, (length,), generator=self.generator)
+    def text(self, length: int | None = None) -> tuple[int, ...]:
+        """A random text of ids from `least` on, of the greatest length unless told otherwise."""
+        size = (length or self.length,)
+        ids = torch.randint(self.least, self.vocab_size, size, generator=self.generator)
         return tuple(ids.tolist())
 
-    def other(self, token: int, *, least: int = 0) -> int:
+    def rows(self, items: int, length: int) -> Rows:
+        """So many texts of this length, or of the greatest."""
+        return tuple(self.text(min(length, self.length)) for _ in range(items))
+
+    def other(self, token: int) -> int:
         """A random id that is not this one."""
-        size = self.vocab_size - least - 1
+        size = self.vocab_size - self.least - 1
         step = int(torch.randint(1, size + 1, (1,), generator=self.generator)) if size > 0 else 0
-        return least + (token - least + step) % (size + 1)
+        return self.least + (token - self.least + step) % (size + 1)
 
     def lengths(self, most: int = 16) -> list[int]:
         """Every length up to the longest, or those around powers of two of a long one."""
@@ -139,8 +144,11 @@ class CausalityTexts:
         """How many texts of this length one call may hold."""
         return max(1, min(32, 100_000 // (length * self.vocab_size)))
 
-    def changed_at(self, text: tuple[int, ...], place: int, token: int) -> tuple[int, ...]:
-        """The text with one token replaced."""
+    def changed_at(
+        self, text: tuple[int, ...], place: int, token: int | None = None
+    ) -> tuple[int, ...]:
+        """The text with one token replaced, by a random one unless told otherwise."""
+        token = self.other(text[place]) if token is None else token
         return (*text[:place], token, *text[place + 1 :])
 
     def changed_from(self, text: tuple[int, ...], place: int) -> tuple[int, ...]:

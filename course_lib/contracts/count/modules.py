@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from course_lib.contracts.engine.watch import Probe
 
 
-class Sample(nn.Module):
+class OneLine(nn.Module):
+    """A module whose text is one line."""
+
+    def __repr__(self) -> str:
+        return " ".join(super().__repr__().split())
+
+
+class Sample(OneLine):
     """A module put together from named Parameters, modules, buffers and plain tensors."""
 
     def __init__(
@@ -32,19 +39,14 @@ class Sample(nn.Module):
 
     def extra_repr(self) -> str:
         """List what a module's own text leaves out."""
-        own = [f"{name}: {list(value.shape)}" for name, value in self._parameters.items()]
-        buffers = [f"{name}: buffer {list(value.shape)}" for name, value in self._buffers.items()]
-        return ", ".join([*own, *buffers, *([self.note] if self.note else [])])
-
-    def __repr__(self) -> str:
-        return " ".join(super().__repr__().split())
+        own, buffers = self._parameters.items(), self._buffers.items()
+        shapes = [f"{name}: {list(value.shape)}" for name, value in own if value is not None]
+        shapes += [f"{name}: buffer {list(v.shape)}" for name, v in buffers if v is not None]
+        return ", ".join(filter(None, [*shapes, self.note]))
 
 
-class Chain(nn.Sequential):
-    """Modules in a row whose text is one line."""
-
-    def __repr__(self) -> str:
-        return " ".join(super().__repr__().split())
+class Chain(OneLine, nn.Sequential):
+    """Modules in a row."""
 
 
 def _weight(*shape: int, **options: Any) -> nn.Parameter:
@@ -125,7 +127,7 @@ def _large_tied(n: int) -> nn.Module:
     return Sample({"embedding": weight, "head": weight}, note="head is embedding")
 
 
-PARTS = {
+PARTS: dict[str, Callable[[int], nn.Module]] = {
     "linear": lambda n: nn.Linear(3 + n, 5),
     "no_bias": lambda n: nn.Linear(4, 7 + n, bias=False),
     "embedding": lambda n: nn.Embedding(11 + n, 3),
@@ -196,7 +198,7 @@ def probes(subject: Any) -> list[Probe]:
     ]
 
 
-def _probed(count_parameters: Callable[..., Any], parts: tuple[str, ...]) -> list:
+def _probed(count_parameters: Callable[..., Any], parts: tuple[str, ...]) -> list[Any]:
     """The counts of modules whose classes were never seen before: a memory of classes is mute."""
     modules = [ModuleCall((part,), 1).module() for part in parts]
     for module in modules:
@@ -207,7 +209,7 @@ def _probed(count_parameters: Callable[..., Any], parts: tuple[str, ...]) -> lis
 
 def _changes(count_parameters: Callable[..., Any]) -> bool:
     """Whether counting changes the module."""
-    module = ModuleCall(("tied",), 1).module()
+    module: Any = ModuleCall(("tied",), 1).module()
     count_parameters(module)
     trained = all(parameter.requires_grad for parameter in module.parameters())
     return trained and module.head.weight is module.embedding.weight

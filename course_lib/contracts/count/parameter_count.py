@@ -24,9 +24,8 @@ _FACTS = {
     "сосчитано {came}, а верно {wanted}: {difference:+d}",
     "remembered": "after another module was counted, this one gives {came} instead of {wanted} | "
     "после подсчёта другого модуля этот даёт {came} вместо {wanted}",
-    "grown":
-        "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right | "
-        "в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
+    "grown": "the module got one more Parameter, of 2 numbers: {came} counted, {wanted} are right "
+    "| в модуль добавлен ещё один параметр из 2 чисел: сосчитано {came}, а верно {wanted}",
     "changed": "counting changed the module: {part} | подсчёт изменил модуль: {part}",
     "kept": "unchanged | без изменений",
     "frozen_in":
@@ -82,26 +81,23 @@ def _right(module: nn.Module) -> int:
 
 
 def _compare(came: int, wanted: int, fact: str) -> None:
-    if came == wanted:
-        return
-    text = say(_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
-    mismatch = Mismatch("count", (), came, wanted)
-    raise Breach(fact, str(came), str(wanted), mismatches=(mismatch,), facts=text)
+    if came != wanted:
+        text = say(_FACTS[fact], came=came, wanted=wanted, difference=came - wanted)
+        wrong = (Mismatch("count", (), came, wanted),)
+        raise Breach(fact, str(came), str(wanted), mismatches=wrong, facts=text)
 
 
-def _formed(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _formed(subject: Subject, call: ModuleCall, allowed: float) -> None:
     _count(subject, call.module())
-    return 0.0
 
 
-def _counted(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _counted(subject: Subject, call: ModuleCall, allowed: float) -> None:
     module = call.module()
     wanted = _right(module)
     _compare(_count(subject, module), wanted, "wrong")
-    return 0.0
 
 
-def _again(subject: Subject, call: ModuleCall, allowed: float) -> float:
+def _again(subject: Subject, call: ModuleCall, allowed: float) -> None:
     """Another module in between changes nothing, and counting leaves the module as it was."""
     module = call.module()
     for number, part in enumerate(module.modules()):
@@ -121,7 +117,6 @@ def _again(subject: Subject, call: ModuleCall, allowed: float) -> float:
     before = copy.deepcopy(_state(frozen))
     _count(subject, frozen)
     _compare_state(frozen, before)
-    return 0.0
 
 
 def _compare_state(module: nn.Module, before: dict[str, Any]) -> None:
@@ -178,8 +173,8 @@ def _each(*parts: str) -> list[ModuleCall]:
 
 
 def _clauses(subject: Subject) -> list[Clause]:
-    ordinary = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested")
-    ordinary += ("own", "names")
+    simple = ("linear", "no_bias", "embedding", "norm", "conv", "attention", "nested")
+    ordinary = (*simple, "own", "names")
     unusual = ("scalar", "list", "dict", "types", "empty", "gradient", "nothing", "untied")
     shared = ("tied", "module_twice", "two_names", "deep_share")
     buffered = ("batch_norm", "buffers", "hidden_buffers")

@@ -73,6 +73,11 @@ class Call:
         """Copies of the arguments for one call."""
         return Given({name: copied(value) for name, value in self.args.items()}, self.named)
 
+    def tracked(self, names: Iterable[str]) -> tuple[Given, list[Tensor]]:
+        """Copies of the arguments for one call; those of these names ask for a gradient."""
+        given = self.fresh()
+        return given, [given.values[name].requires_grad_() for name in names]
+
     def but(self, **changes: Any) -> "Call":
         """The same call with other arguments; None leaves one out."""
         merged = {name: changes.get(name, self.args.get(name)) for name in self.form.axes}
@@ -157,6 +162,18 @@ def copied(value: Any) -> Any:
     extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
     flat = value.as_strided((extent,), (1,)).clone()
     return flat.as_strided(value.shape, value.stride(), 0)
+
+
+def changed(call: Any, given: Given) -> list[str]:
+    """Which tensors and lists a call was given hold something else than the call does."""
+    pairs = [(name, before, given.values.get(name)) for name, before in call.args.items()]
+    writable = (Tensor, list, np.ndarray)
+    return [
+        name
+        for name, before, now in pairs
+        if isinstance(before, writable) and isinstance(now, writable)
+        if not same_values(before, now)
+    ]
 
 
 def is_float(value: Any) -> bool:

@@ -1,11 +1,11 @@
-"""Run a stranger's function under a contract: call it safely, cut a failure down, name it."""
+"""Run a stranger's function under a contract: call it safely, say how it failed."""
 
 import inspect
 import random
 import textwrap
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,23 +14,18 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from course_lib.contracts.engine.call import is_float
-from course_lib.contracts.engine.diagnosis import Diagnosis
-from course_lib.report import ClauseResult, ContractViolation, Mismatch
-from course_lib.text import localized
+from course_lib.contracts.engine.words import say
+from course_lib.report import Mismatch
 
-_CANDIDATE_TEXTS = {
-    "all": {"en": "all", "ru": "все"},
-    "finite": {"en": "finite", "ru": "конечное число"},
-    "no_error": {"en": "no error", "ru": "без ошибки"},
-    "returned": {"en": "no error, a result", "ru": "не ошибка, а результат"},
-    "raised": {"en": "it raised {error}: {message}", "ru": "возникла ошибка {error}: {message}"},
-    "no_return": {"en": "is a `return` missing?", "ru": "не забыт ли `return`?"},
-    "raised_at": {"en": " (at `{line}`)", "ru": " (в строке `{line}`)"},
-}
+_FINITE = "finite | конечное число"
+_NO_ERROR = "no error | без ошибки"
+_RETURNED = "no error, a result | не ошибка, а результат"
+_RAISED = "it raised {error}: {message} | возникла ошибка {error}: {message}"
+_RAISED_AT = " (at `{line}`) |  (в строке `{line}`)"
 
 
 class Breach(Exception):
-    """A demand that was not met; `hold_clause` turns it into a ContractViolation.
+    """A demand that was not met; `hold` turns it into a ContractViolation.
 
     `kind` tells one way of failing from another while the input is cut down; `facts` says, or
     is called to say, what the failure proves; `clause` names the clause that is broken when it is
@@ -103,10 +98,8 @@ def is_stub(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
     """Tell whether the simplest call of all says "not implemented"."""
     try:
         candidate(*args, **kwargs)
-    except NotImplementedError:
-        return True
-    except Exception:
-        return False
+    except Exception as error:
+        return isinstance(error, NotImplementedError)
     return False
 
 
@@ -118,7 +111,7 @@ def call_candidate(candidate: Callable[..., Any], *args: Any, **kwargs: Any) -> 
         raise Breach(
             f"raised {type(error).__name__}",
             type(error).__name__,
-            localized(_CANDIDATE_TEXTS["no_error"]),
+            say(_NO_ERROR),
             facts=raised_facts(candidate, error),
         ) from error
 
@@ -142,20 +135,20 @@ def must_raise(
             wanted.__name__,
             facts="; ".join(text for text in (facts, raised_facts(candidate, error)) if text),
         ) from error
-    returned = localized(_CANDIDATE_TEXTS["returned"])
+    returned = say(_RETURNED)
     raise Breach("accepted", returned, wanted.__name__, facts=facts)
 
 
 def raised_facts(candidate: Callable[..., Any], error: Exception) -> str:
     """Say what was raised, and at which line of the candidate's own file."""
     message = textwrap.shorten(str(error), 160, placeholder=" …")
-    text = localized(_CANDIDATE_TEXTS["raised"], error=type(error).__name__, message=message)
+    text = say(_RAISED, error=type(error).__name__, message=message)
     code = getattr(inspect.unwrap(candidate), "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.line for frame in frames if code and frame.filename == code.co_filename]
     if lines and lines[-1]:
         shown = textwrap.shorten(lines[-1], 80, placeholder=" …")
-        text += localized(_CANDIDATE_TEXTS["raised_at"], line=shown)
+        text += say(_RAISED_AT, line=shown)
     return text
 
 
@@ -202,74 +195,4 @@ def is_forward_only(candidate: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 def finite_wanted() -> str:
     """What should have come in the place of NaN or infinity."""
-    return localized(_CANDIDATE_TEXTS["finite"])
-
-
-def hold_clause(
-    subject: Any,  # the Subject
-    name: str,
-    allowed: float | None,
-    judge: Callable[[Any, Any], float],
-    cases: Iterable[Any],
-) -> ClauseResult:
-    """Judge the candidate on every case; return the largest error or raise the violation.
-
-    A case knows its `arguments()` by name and the `smaller()` cases to try when it fails.
-    Where `allowed` is None there is nothing to measure, and the cases that passed are counted.
-    """
-    worst, count = 0.0, 0
-    for case in cases:
-        try:
-            worst, count = max(worst, judge(subject, case)), count + 1
-        except Breach as breach:
-            small, last = cut_down(lambda smaller: judge(subject, smaller), case, breach)
-            broken = last.clause or name
-            failed = ClauseResult(
-                broken,
-                localized(subject.meanings[broken]),
-                last.measured,
-                (allowed or "") if last.allowed is None else last.allowed,
-            )
-            named = named_by(subject)
-            missing = str(last.measured).startswith("None")
-            asked = localized(_CANDIDATE_TEXTS["no_return"]) if missing else ""
-            diagnosis = "; ".join(text for text in (last.told(), asked, named.text) if text)
-            raise ContractViolation(
-                subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
-            ) from last.__cause__
-    if allowed is None:
-        return ClauseResult(
-            name,
-            localized(subject.meanings[name]),
-            f"{count}/{count}",
-            localized(_CANDIDATE_TEXTS["all"]),
-        )
-    return ClauseResult(name, localized(subject.meanings[name]), worst, allowed)
-
-
-def named_by(subject: Any) -> Diagnosis:
-    """Which catalogued mistakes the candidate equals."""
-    return subject.explain(subject)
-
-
-def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:
-    """Shrink a failing case for as long as it still fails in the same way.
-
-    A failure that proves something must prove something still: what is said is about what is shown.
-    """
-    tries, telling = 200, bool(breach.told())
-    progress = True
-    while progress and tries > 0:
-        progress = False
-        for smaller in case.smaller():
-            tries -= 1
-            try:
-                judge(smaller)
-            except Breach as again:
-                alike = (again.kind, again.clause) == (breach.kind, breach.clause)
-                if alike and (again.told() or not telling):
-                    case, breach, progress = smaller, again, True
-                    break
-            if tries <= 0:
-                break
-    return case, breach
+    return say(_FINITE)

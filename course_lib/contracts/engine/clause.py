@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.contracts.engine.call import Call
+import torch
+
 from course_lib.contracts.engine.candidate import (
-    hold_clause,
+    Breach,
     is_forward_only,
     is_stub,
     quiet_globals,
@@ -15,10 +16,13 @@ from course_lib.contracts.engine.candidate import (
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import both
+from course_lib.contracts.engine.words import both, say
 from course_lib.report import ClauseResult, ContractReport, ContractViolation
+from course_lib.text import localized
 
-Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict]
+_ALL = "all | все"
+_NO_RETURN = "is a `return` missing? | не забыт ли `return`?"
+Figures = Mapping[str, str | tuple[str, ...]] | Callable[[Subject, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,18 @@ class Contract:
     def prepare(self, candidate: Any, **options: Any) -> tuple[Subject, list[Clause]]:
         """The subject and its clauses; NotImplementedError if the candidate is a stub."""
         seen = self.observe(candidate, options) if self.observe else None
-        title, meanings = f"check_{self.name}_contract", {}
+        meanings: dict[str, dict[str, str]] = {}
         subject = Subject(
-            title, candidate, meanings, self.explain, terms=self.terms, options=options, seen=seen
+            f"check_{self.name}_contract",
+            *(candidate, meanings, self.explain, self.terms),
+            options=options,
+            seen=seen,
         )
         clauses = list(self.clauses(subject))
         meanings |= {clause.name: both(clause.meaning) for clause in clauses}
-        if self.observe is None and is_stub(lambda: _first(clauses).fresh().to(candidate)):
+        if self.observe is None and is_stub(
+            lambda: next(iter(clauses[0].calls)).fresh().to(candidate)
+        ):
             raise NotImplementedError
         return subject, clauses
 
@@ -106,28 +115,67 @@ class Contract:
         errors = {name: error for name, error in measured.items() if isinstance(error, float)}
         if self.figures is None:
             return {f"{name}_max_error": error for name, error in errors.items()}
-        return {
-            figure: max(errors.get(name, math.nan) for name in _tuple(names))
-            for figure, names in self.figures.items()
-        }
-
-
-def _first(clauses: list[Clause]) -> Call:
-    """The first call of the first clause, which is a list: the simplest of all."""
-    return clauses[0].calls[0]
-
-
-def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else names
+        figures = {}
+        for figure, names in self.figures.items():
+            of = (names,) if isinstance(names, str) else names
+            figures[figure] = max(errors.get(name, math.nan) for name in of)
+        return figures
 
 
 def hold(subject: Subject, clause: Clause) -> ClauseResult:
-    """Judge a subject by one clause."""
-    allowed = clause.allowed or 0.0
-    return hold_clause(
-        subject,
-        clause.name,
-        clause.allowed,
-        lambda subject, call: clause.judge(subject, call, allowed),
-        clause.calls,
-    )
+    """Judge a subject by one clause: the largest error, or the violation."""
+    worst, count, allowed = 0.0, 0, clause.allowed or 0.0
+
+    def judge(call: Any) -> float:
+        with torch.enable_grad():  # which the candidate may have switched off in an earlier call
+            return clause.judge(subject, call, allowed) or 0.0  # nothing was measured
+
+    for call in clause.calls:
+        try:
+            worst, count = max(worst, judge(call)), count + 1
+        except Breach as breach:
+            small, last = cut_down(judge, call, breach)
+            broken = last.clause or clause.name
+            bound = (clause.allowed or "") if last.allowed is None else last.allowed
+            failed = _row(subject, broken, last.measured, bound)
+            named = named_by(subject)
+            asked = say(_NO_RETURN) if str(last.measured).startswith("None") else ""
+            diagnosis = "; ".join(text for text in (last.told(), asked, named.text) if text)
+            raise ContractViolation(
+                subject.contract, failed, small.arguments(), last.mismatches, diagnosis, named.names
+            ) from last.__cause__
+    if clause.allowed is None:
+        return _row(subject, clause.name, f"{count}/{count}", say(_ALL))
+    return _row(subject, clause.name, worst, allowed)
+
+
+def _row(subject: Subject, name: str, *figures: float | str) -> ClauseResult:
+    return ClauseResult(name, localized(subject.meanings[name]), *figures)
+
+
+def named_by(subject: Subject) -> Diagnosis:
+    """Which catalogued mistakes the candidate equals."""
+    return subject.explain(subject)
+
+
+def cut_down(judge: Callable[[Any], float], case: Any, breach: Breach) -> tuple[Any, Breach]:
+    """Shrink a failing case for as long as it still fails in the same way.
+
+    A failure that proves something must prove something still: what is said is about what is shown.
+    """
+    tries, telling = 200, bool(breach.told())
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        for smaller in case.smaller():
+            tries -= 1
+            try:
+                judge(smaller)
+            except Breach as again:
+                alike = (again.kind, again.clause) == (breach.kind, breach.clause)
+                if alike and (again.told() or not telling):
+                    case, breach, progress = smaller, again, True
+                    break
+            if tries <= 0:
+                break
+    return case, breach

@@ -15,27 +15,19 @@ from course_lib.contracts.engine.watch import (
     watch,
     watch_all,
 )
-from course_lib.text import localized
+from course_lib.contracts.engine.words import say
 
-_DIAGNOSIS_TEXTS = {
-    "everywhere": {
-        "en": "on fresh inputs it behaves exactly like {told}",
-        "ru": "на новых входах функция ведёт себя в точности как {told}",
-    },
-    "core": {
-        "en": "in ordinary calls it behaves exactly like {told}",
-        "ru": "в обычных вызовах функция ведёт себя в точности как {told}",
-    },
-    "or": {
-        "en": " — or, indistinguishable here, like {told}",
-        "ru": " — или, что здесь неотличимо, как {told}",
-    },
-    "and": {"en": " — and also like {told}", "ru": " — и вдобавок как {told}"},
-    "more": {
-        "en": "; not every wrong answer is explained by this",
-        "ru": "; этим объясняются не все неверные ответы",
-    },
+_LINKS = {
+    "everywhere": "on fresh inputs it behaves exactly like {told} | "
+    "на новых входах функция ведёт себя в точности как {told}",
+    "core": "in ordinary calls it behaves exactly like {told} | "
+    "в обычных вызовах функция ведёт себя в точности как {told}",
+    "or": " — or, indistinguishable here, like {told} |  — или, что здесь неотличимо, как {told}",
+    "and": " — and also like {told} |  — и вдобавок как {told}",
 }
+MORE = "; not every wrong answer is explained by this | ; этим объясняются не все неверные ответы"
+
+Answers = Sequence[Any]  # what is seen in each probe
 
 
 class Diagnosis(NamedTuple):
@@ -56,10 +48,8 @@ class Diagnosis(NamedTuple):
     @property
     def text(self) -> str:
         """The mistakes and their fixes in words; empty if there are none."""
-        told = [
-            localized(_DIAGNOSIS_TEXTS[link], told=mistake.told()) for link, mistake in self.linked
-        ]
-        return "".join(told) + (localized(_DIAGNOSIS_TEXTS["more"]) if self.more else "")
+        told = [say(_LINKS[link], told=mistake.told()) for link, mistake in self.linked]
+        return "".join(told) + (say(MORE) if self.more else "")
 
 
 class _Suspicion(NamedTuple):
@@ -98,7 +88,7 @@ def diagnose(
     ordinary = _suspicions(answers, right, given, core)
     if not wrong & core <= _explained(ordinary):
         # what else is wrong in ordinary calls may be the reason for these too
-        seen = [each for each, done in answers if _unlike_somewhere(done, right, core)]
+        seen = [each for each, done in answers if any(not alike(done[n], right[n]) for n in core)]
         pairs = list(_suspected_pairs(seen, probes, right, given, wrong & core))
         ordinary = pairs if len(pairs) <= 3 else []
     told = [each.mistakes for each in ordinary]
@@ -114,8 +104,12 @@ def diagnose(
 def by_catalogue(
     catalogue: Sequence[Mistake], probes: Callable[[Any], Sequence[Probe]], reference: Any
 ) -> Callable[[Any], Diagnosis]:
-    """Explain a contract's subjects by these mistakes, each watched in the probes made for it."""
-    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference)
+    """Explain a contract's subjects by these mistakes, each watched in the probes made for it.
+
+    The probes of all subjects must be alike: what a mistake does in them is looked at once.
+    """
+    known: dict[str, Any] = {}
+    return lambda subject: diagnose(subject.candidate, catalogue, probes(subject), reference, known)
 
 
 def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:
@@ -123,7 +117,11 @@ def _explained(suspicions: Sequence[_Suspicion]) -> frozenset[int]:
 
 
 def _answers_of(
-    mistake: Mistake, probes: Sequence[Probe], right: Sequence, given: Sequence, known: dict
+    mistake: Mistake,
+    probes: Sequence[Probe],
+    right: Answers,
+    given: Answers,
+    known: dict[str, Any],
 ) -> list[Any]:
     """What a mistake does in every probe; nothing more once the candidate cannot be making it.
 
@@ -139,7 +137,9 @@ def _answers_of(
     glanced, watched = known.setdefault(mistake.name, [(mistake.make(), {}) for _ in range(2)])
     seen = list(right)
 
-    def differs(look: Callable, who: tuple[Any, dict], numbers: Iterable[int]) -> bool:
+    def differs(
+        look: Callable[[Any, Probe], Any], who: tuple[Any, dict[int, Any]], numbers: Iterable[int]
+    ) -> bool:
         suspect, done = who
         for n in numbers:
             done[n] = seen[n] = done[n] if n in done else look(suspect, probes[n])
@@ -157,31 +157,22 @@ def _answers_of(
 
 
 def _suspicions(
-    answers: Sequence, right: Sequence, given: Sequence, within: set[int]
+    answers: Answers, right: Answers, given: Answers, within: set[int]
 ) -> list[_Suspicion]:
     """The mistakes that the candidate equals on every one of these probes on which they show."""
-    return [
-        _Suspicion((mistake,), frozenset(shows))
-        for mistake, seen in answers
-        if (shows := _shows(seen, right, given, within))
-    ]
-
-
-def _shows(seen: Sequence, right: Sequence, given: Sequence, within: set[int]) -> set[int]:
-    """The probes on which a mistake shows; none unless the candidate gives the same on all."""
-    shows = {n for n in within if not alike(seen[n], right[n])}
-    return shows if all(alike(seen[n], given[n]) for n in shows) else set()
-
-
-def _unlike_somewhere(one: Sequence, other: Sequence, within: set[int]) -> bool:
-    return any(not alike(one[n], other[n]) for n in within)
+    found = []
+    for mistake, seen in answers:
+        shows = frozenset(n for n in within if not alike(seen[n], right[n]))
+        if shows and all(alike(seen[n], given[n]) for n in shows):
+            found.append(_Suspicion((mistake,), shows))
+    return found
 
 
 def _suspected_pairs(
     catalogue: Sequence[Mistake],
     probes: Sequence[Probe],
-    right: Sequence,
-    given: Sequence,
+    right: Answers,
+    given: Answers,
     wrong: set[int],
 ) -> Iterator[_Suspicion]:
     """Two mistakes at once, if together they give all the wrong answers of ordinary calls."""
@@ -231,9 +222,9 @@ def _diagnosis_in_words(
 def _unsteady_answers(
     mistake: Mistake,
     probes: Sequence[Probe],
-    right: Sequence,
-    given: Sequence,
-    known: dict,
+    right: Answers,
+    given: Answers,
+    known: dict[str, Any],
     *,
     candidate: Any,
 ) -> list[Any]:
@@ -243,7 +234,9 @@ def _unsteady_answers(
     else:
         name = f"{mistake.name} twice in a row"  # whoever asks
         if name not in known:
-            known[name] = _unsteady_in_a_row(mistake.make(), probes)
+            suspect = mistake.make()
+            pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
+            known[name] = "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]
         answer = known[name]
     return [answer] * len(probes)
 
@@ -256,8 +249,3 @@ def _unsteady_by_chance(suspect: Any, candidate: Any, probes: Sequence[Probe]) -
         if is_unsteady(watch(candidate, probe)):
             break
     return "steady"
-
-
-def _unsteady_in_a_row(suspect: Any, probes: Sequence[Probe]) -> str:
-    pairs = ([look_once(suspect, probe) for _ in range(2)] for probe in probes)
-    return "steady" if all(alike(*pair) for pair in pairs) else UNSTEADY[0]

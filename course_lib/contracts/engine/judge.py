@@ -1,4 +1,7 @@
-"""Judges: what a clause asks of one call. Each gives the largest error, or raises a Breach."""
+"""Judges: what a clause asks of one call. Each gives the largest error, or raises a Breach.
+
+One that measures nothing, and only raises, may return nothing.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,10 +15,6 @@ from course_lib.contracts.engine.candidate import Breach, call_candidate, must_r
 from course_lib.contracts.engine.subject import Subject, parts
 from course_lib.contracts.engine.words import say
 
-_AGAIN = (
-    "the same call gave another result after other calls: {first}, then {again} | тот же вызов "
-    "после других вызовов дал другой результат: {first}, потом {again}"
-)
 _UNTRACKED = (
     "right while gradients are recorded, but another result under torch.no_grad() | верно, пока "
     "записываются градиенты, а под torch.no_grad() результат другой"
@@ -24,9 +23,13 @@ _CUT = (
     "no gradient reaches {name}: the graph is cut (detach, no_grad, .data, a new tensor) | "
     "градиент не доходит до {name}: граф разорван (detach, no_grad, .data, новый тензор)"
 )
+_SHARED = (
+    "the caller wrote into an earlier result, and it came back: copy the stored table | "
+    "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы"
+)
 _SLOPE = "the result is right, but its gradient is not | результат верен, а его градиент — нет"
 
-Judge = Callable[[Subject, Any, float], float]
+Judge = Callable[[Subject, Any, float], float | None]
 
 
 def formed(subject: Subject, call: Call, allowed: float) -> float:
@@ -70,17 +73,45 @@ def same(change: Callable[[Call], Call], fact: str) -> Judge:
 def steady(subject: Subject, call: Call, allowed: float) -> float:
     """A, B, A: the same call gives the same, whatever came between; nothing is overwritten."""
     terms, held = subject.terms, subject.result(call)
-    first = {name: part.clone() for name, part in parts(terms.read(held, call), "").items()}
-    first = first.get("", first)
+    copies = {name: part.clone() for name, part in parts(terms.read(held, call), "").items()}
+    first = copies.get("", copies)
     for other in terms.between(call):
         subject.value(other)
     worst = 0.0
-    for look in (lambda: terms.read(held, call), lambda: subject.value(call)):
+    for look in (partial(terms.read, held, call), partial(subject.value, call)):
         again = look()
-        told = partial(say, _AGAIN, first=shown(first), again=shown(again))
+        told = partial(say, terms.again, first=shown(first), again=shown(again))
         error = subject.compare(call, again, first, allowed, kind="again", facts=told)
         worst = max(worst, error)
     return worst
+
+
+def exactly(
+    subject: Subject, call: Call, got: Tensor, want: Tensor, kind: str, facts: str = ""
+) -> float:
+    """Breach where a result is not, digit by digit, what it must be."""
+    return subject.compare(call, got, want, 0.0, kind=kind, facts=facts)
+
+
+def independent(
+    write: Callable[[Tensor], object], compare: Callable[..., float] = exactly
+) -> Judge:
+    """A judge: other calls in between, and a caller who writes into a result, change nothing."""
+
+    def judge(subject: Subject, call: Call, allowed: float) -> float:
+        first, told = subject.value(call), say(subject.terms.again)
+        kept, same = first.clone(), partial(compare, subject, call)
+        for other in subject.terms.between(call):
+            subject.value(other)
+        same(first, kept, "overwritten", told)
+        same(subject.value(call), kept, "remembered", told)
+        try:
+            write(first)
+        except RuntimeError:
+            return 0.0  # an expanded view cannot be written into
+        return same(subject.value(call), kept, "shared", say(_SHARED))
+
+    return judge
 
 
 def refuses(wanted: type[Exception] | Callable[[Call], type[Exception]], fact: str = "") -> Judge:
@@ -97,10 +128,12 @@ def refuses(wanted: type[Exception] | Callable[[Call], type[Exception]], fact: s
 
 def every(*judges: Judge) -> Judge:
     """A judge: one after the other."""
-    return lambda subject, call, allowed: max(judge(subject, call, allowed) for judge in judges)
+    return lambda subject, call, allowed: max(
+        judge(subject, call, allowed) or 0.0 for judge in judges
+    )
 
 
-def unless(excused: Callable[[Subject, Call], bool], judge: Judge) -> Judge:
+def unless(excused: Callable[[Subject, Any], bool], judge: Judge) -> Judge:
     """A judge: a candidate that has an excuse for this call is not judged by it."""
     return lambda subject, call, allowed: (
         0.0 if excused(subject, call) else judge(subject, call, allowed)
@@ -108,7 +141,7 @@ def unless(excused: Callable[[Subject, Call], bool], judge: Judge) -> Judge:
 
 
 def slopes(
-    gradients: Callable[[Call], dict[str, Tensor]],
+    gradients: Callable[[Any], dict[str, Tensor]],
     direction: Callable[[Tensor], Tensor],
     *,
     wrong: str = _SLOPE,
@@ -125,7 +158,7 @@ def slopes(
                 raise Breach(f"no gradient {name}", "None", lost, facts=cut)
             label = f"gradient of {name}"
             subject.check_finite(got, label=label, facts=infinite and say(infinite))
-            told = partial(say, wrong)
+            told = partial(say, wrong, name=name)
             worst = max(worst, subject.compare(call, got, want, allowed, facts=told, label=label))
         return worst
 
@@ -135,8 +168,7 @@ def slopes(
 def _gradients(
     subject: Subject, call: Call, names: list[str], direction: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor | None]:
-    given = call.fresh()
-    leaves = [given.values[name].requires_grad_() for name in names]
+    given, leaves = call.tracked(names)
     result = call_candidate(subject.candidate, *given.positional, **given.keywords)
     subject.terms.read(result, call)
     loss = (result.double() * direction(result)).sum()

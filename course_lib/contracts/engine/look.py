@@ -7,18 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.call import Call, is_float, same_values
-from course_lib.contracts.engine.diagnosis import Probe
+from course_lib.contracts.engine.call import Call, changed, is_float
+from course_lib.contracts.engine.watch import Probe
 
-Look = Callable[[Call, Any], Any]  # of a call and a candidate
+Look = Callable[[Any, Any], Any]  # of a call, or what is as fresh as one, and a candidate
 
 
-def probed(*calls: Call, look: Look | None = None, core: bool = True) -> list[Probe]:
+def probed(*calls: Any, look: Look | None = None, core: bool = True) -> list[Probe]:
     """A probe for each call, looked at in one way."""
     return [Probe(partial(look or outcome, call), core) for call in calls]
 
 
-def outcome(call: Call, candidate: Any) -> Any:
+def outcome(call: Any, candidate: Any) -> Any:
     """Whatever comes back."""
     return call.fresh().to(candidate)
 
@@ -32,7 +32,20 @@ def arguments_kept(call: Call, candidate: Any) -> list[bool]:
     """Which arguments are still the same afterwards."""
     given = call.fresh()
     given.to(candidate)
-    return [same_values(value, given.values[name]) for name, value in call.args.items()]
+    lost = changed(call, given)
+    return [name not in lost for name in call.args]
+
+
+def written_into(write: Callable[[Tensor], object]) -> Look:
+    """A look: whether a caller who writes into one result finds that in the next."""
+
+    def look(call: Call, candidate: Any) -> bool:
+        first = outcome(call, candidate)
+        kept = first.clone()
+        write(first)
+        return torch.equal(outcome(call, candidate), kept)
+
+    return look
 
 
 def between(calls: Callable[[Call], Iterable[Call]], look: Look = outcome) -> Look:
@@ -46,8 +59,7 @@ def gradients(direction: Callable[[Tensor], Tensor]) -> Look:
     def look(call: Call, candidate: Any) -> Any:
         if not all(arguments_kept(call, candidate)):
             return "arguments changed"
-        given = call.fresh()
-        leaves = [value.requires_grad_() for value in given.values.values() if is_float(value)]
+        given, leaves = call.tracked(name for name, value in call.args.items() if is_float(value))
         result = given.to(candidate)
         if not result.requires_grad:
             return "no gradient"

@@ -1,19 +1,14 @@
 """One entry of the catalogue: a mistake that people really made, as something that runs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from course_lib.contracts.engine.words import both
+from course_lib.contracts.engine.words import both, say
 from course_lib.text import localized
 
-_MISTAKE_TEXTS = {
-    "whole": {
-        "en": "{name}: {what} (fix: {fix})",
-        "ru": "{name}: {what} (исправление: {fix})",
-    },
-}
+_TOLD = "{name}: {what} (fix: {fix}) | {name}: {what} (исправление: {fix})"
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class Mistake:
     def told(self) -> str:
         """The name, the explanation and the fix, in the reader's language."""
         what, fix = localized(self.what), localized(self.fix)
-        return localized(_MISTAKE_TEXTS["whole"], name=self.name, what=what, fix=fix)
+        return say(_TOLD, name=self.name, what=what, fix=fix)
 
 
 def both_mistakes(one: Mistake, other: Mistake) -> Callable[[], Any] | None:
@@ -62,9 +57,19 @@ def mistakes(
         Mistake(
             name,
             source or "a mutation of right code",
-            partial(build, **wrong) if isinstance(wrong, dict) else wrong,
+            partial(build, **wrong) if build and isinstance(wrong, dict) else wrong,
             both(what),
             both(fix),
         )
         for name, (source, what, fix, wrong) in entries.items()
+    )
+
+
+def remade(build: Callable[..., Any], found: Iterable[Mistake]) -> tuple[Mistake, ...]:
+    """The same wrong steps in another function that has these steps."""
+    steps = ((each, each.make) for each in found)
+    return tuple(
+        replace(each, make=partial(build, **make.keywords))
+        for each, make in steps
+        if isinstance(make, partial)
     )

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.call import Call
-from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.candidate import Breach, finite_wanted
 from course_lib.contracts.engine.words import say
+from course_lib.report import Mismatch
 
 _NUMBER = (
     "the result is {came}, not a number (a float, or a tensor with no axes) | результат — {came}, "
@@ -25,14 +26,21 @@ _DTYPE = (
     "the result is {came}, narrower than {like} or not a float | результат имеет тип {came}: он "
     "менее точен, чем тип {like}, или не с плавающей точкой"
 )
+_NOT_FINITE = (
+    "{count} of {size} numbers are NaN or infinite | NaN или бесконечности: {count} из {size} чисел"
+)
 _WIDER = "{given} or wider | {given} или шире"
 _WIDTHS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
 
+Read = Callable[[Any, Call], Tensor]  # takes what a call gave to what is compared
 
-def malformed(kind: str, fact: str, allowed: str, **values: Any) -> Breach:
+
+def malformed(
+    kind: str, fact: str, allowed: str, mismatches: tuple[Mismatch, ...] = (), **values: Any
+) -> Breach:
     """A breach of "result_form": `came` is what was measured, the rest fills the fact in."""
-    facts = say(fact, **values)
-    return Breach(kind, str(values["came"]), allowed, facts=facts, clause="result_form")
+    came, facts = str(values["came"]), say(fact, **values)
+    return Breach(kind, came, allowed, mismatches=mismatches, facts=facts, clause="result_form")
 
 
 def number(result: Any, call: Call) -> Tensor:
@@ -51,19 +59,66 @@ def number(result: Any, call: Call) -> Tensor:
     raise malformed("not a number", _NUMBER, "float", came=came)
 
 
-def tensor_like(name: str) -> Callable[[Any, Call], Tensor]:
+def tensor(result: Any) -> Tensor:
+    """A tensor, without its graph."""
+    if not isinstance(result, Tensor):
+        raise malformed("not a tensor", _TENSOR, "torch.Tensor", came=type(result).__name__)
+    return result.detach()
+
+
+def tensor_of(
+    shape: Callable[[Call], list[int]],
+    dtypes: tuple[torch.dtype, ...],
+    *,
+    misshapen: str,
+    mistyped: str,
+) -> Read:
+    """A tensor in one of these dtypes, of the shape that a call asks for.
+
+    Args:    misshapen: says that {came} is another shape than {wanted}
+             mistyped: says that {came} is another dtype
+    """
+    names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+
+    def read(result: Any, call: Call) -> Tensor:
+        got, wanted = tensor(result), shape(call)
+        if got.dtype not in dtypes:
+            raise malformed("dtype", mistyped, f"torch.{names}", came=got.dtype)
+        if list(got.shape) != wanted:
+            came = list(got.shape)
+            raise malformed("shape", misshapen, str(wanted), came=came, wanted=wanted)
+        return got
+
+    return read
+
+
+def finite(read: Read, label: str) -> Read:
+    """What is read with another reader, if all of its numbers are finite; else it has no form."""
+
+    def read_finite(result: Any, call: Call) -> Tensor:
+        got = read(result, call)
+        if (broken := ~got.isfinite()).any():
+            place, told = tuple(broken.nonzero()[0].tolist()), finite_wanted()
+            came, count, size = got[place].item(), int(broken.sum()), got.numel()
+            shown, facts = (Mismatch(label, place, came, told),), {"count": count, "size": size}
+            raise malformed("not finite", _NOT_FINITE, told, shown, came=came, **facts)
+        return got
+
+    return read_finite
+
+
+def tensor_like(name: str) -> Read:
     """A tensor with the shape of an argument, in its dtype or a wider one."""
 
     def read(result: Any, call: Call) -> Tensor:
         like = call.args[name]
-        if not isinstance(result, Tensor):
-            raise malformed("not a tensor", _TENSOR, "torch.Tensor", came=type(result).__name__)
+        result = tensor(result)
         if result.shape != like.shape:
             came, wanted = list(result.shape), list(like.shape)
             raise malformed("shape", _SHAPE, str(wanted), came=came, like=name, wanted=wanted)
         if _WIDTHS.get(result.dtype, 0) < _WIDTHS[like.dtype]:
-            wanted = say(_WIDER, given=like.dtype)
-            raise malformed("dtype", _DTYPE, wanted, came=result.dtype, like=name)
-        return result.detach()
+            least = say(_WIDER, given=like.dtype)
+            raise malformed("dtype", _DTYPE, least, came=result.dtype, like=name)
+        return result
 
     return read

@@ -5,16 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.contracts.engine.call import Call, Given, same_values
-from course_lib.contracts.engine.candidate import (
-    Breach,
-    call_candidate,
-    finite_wanted,
-)
+from course_lib.contracts.engine.call import Call, Given, changed
+from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
@@ -25,6 +20,10 @@ _CHANGED = (
     "переданный аргумент {name}"
 )
 _UNCHANGED = "arguments unchanged | аргументы не изменены"
+_AGAIN = (
+    "the same call gave another result after other calls: {first}, then {again} | тот же вызов "
+    "после других вызовов дал другой результат: {first}, потом {again}"
+)
 _NOT_FINITE = (
     "the result is {came}, although the right one is {want} | результат {came}, хотя верный "
     "конечен: {want}"
@@ -47,21 +46,26 @@ class Terms:
     tensors, or raises a Breach of "result_form"; `misses` measures an error, and `told` that
     of a refused one, where another scale is easier to read; `between` gives other calls to make
     between two equal ones; `facts` says what a wrong result proves; `kept_by` is the clause that a
-    changed argument breaks; with `differentiable` the answer must be right without
+    changed argument breaks, `changed` what came, what should have and how that is told; `again`
+    tells of a call that gives something else when it is made again; `label` names a result of one
+    field, if the function's name does not; with `differentiable` the answer must be right without
     recording gradients too; `fine` says which numbers of a field may come: the finite ones.
     """
 
     asked: str
-    references: tuple[Callable[[Call], Any], ...] = ()
+    references: tuple[Callable[[Any], Any], ...] = ()
     read: Callable[[Any, Call], Any] = lambda result, call: result
-    misses: Callable[[Tensor, Tensor, Call], Tensor] = relative
-    between: Callable[[Call], Any] = lambda call: ()
-    facts: Callable[[Call, Any, Any, float], str] = lambda call, got, want, allowed: ""
+    misses: Callable[[Tensor, Tensor, Any], Tensor] = relative
+    between: Callable[[Any], Any] = lambda call: ()
+    facts: Callable[[Any, Any, Any, float], str] = lambda call, got, want, allowed: ""
     agree: float = 1e-10
     kept_by: str = "arguments_unchanged"
+    changed: tuple[str, str, str] = ("{name}", _UNCHANGED, _CHANGED)
+    again: str = _AGAIN
+    label: str = ""
     differentiable: bool = False
     fine: Callable[[str, Tensor], Tensor] = lambda name, part: part.isfinite()
-    told: Callable[[Tensor, Tensor, Call], Tensor] | None = None
+    told: Callable[[Tensor, Tensor, Any], Tensor] | None = None
 
 
 def wanted(terms: Terms, call: Call) -> Any:
@@ -115,12 +119,9 @@ class Subject:
 
     def check_unchanged(self, call: Call, given: Given) -> None:
         """Breach if the candidate wrote into what it was given."""
-        for name, before in call.args.items():
-            if isinstance(before, (Tensor, list, np.ndarray)) and not same_values(
-                before, given.values[name]
-            ):
-                facts, wanted = say(_CHANGED, name=name), say(_UNCHANGED)
-                raise Breach("changed", name, wanted, facts=facts, clause=self.terms.kept_by)
+        for name in changed(call, given):
+            came, wanted, facts = (say(text, name=name) for text in self.terms.changed)
+            raise Breach("changed", came, wanted, facts=facts, clause=self.terms.kept_by)
 
     def check_finite(self, got: Any, want: Any = None, label: str = "", facts: str = "") -> None:
         """Breach on NaN and infinities."""
@@ -132,15 +133,19 @@ class Subject:
                 shown = f"{expected:.6g}" if isinstance(expected, float) else expected
                 came = part[place].item()
                 told = facts or say(_NOT_FINITE, came=came, want=shown)
-                wrong = (Mismatch(name or label or self.terms.asked, place, came, expected),)
+                wrong = (Mismatch(name or label or self._label, place, came, expected),)
                 raise Breach("not finite", str(came), finite_wanted(), mismatches=wrong, facts=told)
+
+    @property
+    def _label(self) -> str:
+        return self.terms.label or self.terms.asked
 
     def compare(
         self,
         call: Call,
         got: Any,
         want: Any,
-        allowed: float,
+        allowed: float | Tensor,
         *,
         kind: str = "wrong",
         facts: str | Callable[[], str] = "",
@@ -150,22 +155,24 @@ class Subject:
     ) -> float:
         """The largest error; a breach, with the first places that differ, if it is too large.
 
-        Args:    facts: says, or is called to say, what the failure proves
+        Args:    allowed: one bound, or one for each number
+                 facts: says, or is called to say, what the failure proves
                  label: names what is compared; by default the function, or the field
                  truth: is shown as expected where `want` is not what is right
                  came: is shown as got where `got` is not what this very call gives
         """
-        worst, label = 0.0, label or self.terms.asked
+        worst, label = 0.0, label or self._label
         seen, right = got if came is None else came, want if truth is None else truth
         for name, part in parts(want, label).items():
             error = self._errors(call, parts(got, label)[name], part)
             worst = max(worst, error.max().item() if error.numel() else 0.0)
-            if worst > allowed:
+            if (wrong := error > allowed).any():
                 told = self._errors(call, parts(got, label)[name], part, self.terms.told)
-                worst = told.max().item()
                 pair = (parts(each, label)[name] for each in (seen, right))
-                wrong = _first_places(name, error > allowed, *pair)
-                raise Breach(f"{kind} {name}", worst, allowed, mismatches=wrong, facts=facts)
+                places = first_places(name, wrong, *pair)
+                bound = torch.as_tensor(allowed).expand(wrong.shape)[wrong][0].item()
+                most = told[wrong].max().item()
+                raise Breach(f"{kind} {name}", most, bound, mismatches=places, facts=facts)
         return worst
 
     def _errors(self, call: Call, got: Tensor, want: Tensor, misses: Any = None) -> Tensor:
@@ -174,7 +181,8 @@ class Subject:
         return torch.where(got == want, 0.0, errors).nan_to_num(math.inf, math.inf)
 
 
-def _first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+def first_places(name: str, wrong: Tensor, got: Tensor, want: Tensor) -> tuple[Mismatch, ...]:
+    """The first three places that are wrong, for a message."""
     places = (tuple(place) for place in wrong.nonzero()[:3].tolist())
     return tuple(Mismatch(name, p, got[p].item(), want[p].item()) for p in places)
 

@@ -51,8 +51,10 @@ def look_once(candidate: Any, probe: Probe, *, reset: bool = True) -> Any:
         random.seed(18)
         np.random.seed(18)
         torch.default_generator.manual_seed(18)
+    torch.set_default_dtype(torch.float32)  # whoever was looked at before may have changed it
     try:
-        return _as_it_is_now(probe.look(candidate))
+        with torch.set_grad_enabled(torch.is_grad_enabled()):  # as it is now, also afterwards
+            return _as_it_is_now(probe.look(candidate))
     except Exception as error:
         return f"raised {type(error).__name__}"
 

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
 
 from course_lib.contracts.engine.clause import Clause, Contract
+from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
+from course_lib.contracts.engine.look import outcome, probed
 from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.generation import judges
+from course_lib.contracts.generation.mistakes import GENERATION_MISTAKES, Answer
 from course_lib.contracts.generation.model import GenerationCase, generation_by_rule
-from course_lib.contracts.generation.probes import explain
 from course_lib.report import ContractReport
 
 
@@ -142,8 +145,81 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
     return figures
 
 
+def _probes() -> list[Probe]:
+    plain = GenerationCase((4, 1), 4, max_length=11, rule="script", script=tuple(range(9)))
+    sums = GenerationCase((3, 1, 4), 4, None, 10, 9)
+    script = partial(replace, plain, vocab_size=9)
+    ends = script(prompt=(1,), script=(3, 2, 1, 0, 4, 5), max_new_tokens=4)
+    crowded = script(prompt=(4, 1, 2, 2), max_length=6, eos_id=5, max_new_tokens=5)
+    answers = [
+        sums,
+        GenerationCase((5,), 3, None, 9, 8, training=False),
+        replace(sums, level=500.0),
+        GenerationCase((2, 6), 3, 99, 9, 8, "place"),
+        script(eos_id=4, max_new_tokens=6),
+        script(eos_id=2),
+        script(prompt=(8, 4, 8), eos_id=8, max_new_tokens=3),
+        script(eos_id=5),
+        crowded,
+        script(prompt=(4, 1, 2), max_length=6, max_new_tokens=9),
+        script(prompt=(4, 1, 2), max_length=6, max_new_tokens=3),
+        script(prompt=(4, 1, 2, 3), max_length=4, max_new_tokens=2),
+        script(max_new_tokens=0),
+        script(prompt=(4, 1, 2, 3), max_length=4, max_new_tokens=0),
+        replace(ends, eos_id=0),
+        replace(ends, name_eos=False),
+    ]
+    long = [
+        script(prompt=(1, 2, 3, 4, 5), max_length=4, max_new_tokens=2),
+        script(prompt=(1, 2, 3, 4, 5, 6, 7), max_length=4, max_new_tokens=5),
+    ]
+    return [
+        *probed(*answers, look=_answer),
+        *probed(*long, look=lambda case, generate: outcome(case, generate) and "answered"),
+        *probed(sums, replace(sums, training=False), look=_after),
+        *probed(replace(long[0], training=True), look=_refused, core=False),
+        *probed(crowded, look=_after, core=False),
+    ]
+
+
+def _reference(model: Any, prompt: Any, max_new_tokens: int, eos_id: Any = None) -> Answer:
+    """Right, by the rule of the model alone."""
+    case = replace(model.case, prompt=tuple(prompt), max_new_tokens=max_new_tokens, eos_id=eos_id)
+    return generation_by_rule(case)
+
+
+def _answer(case: GenerationCase, generate: Any) -> list[Any]:
+    if case.eos_id is None:  # an earlier EOS must not be remembered, nor taken for a default
+        generate(case.model(), list(case.prompt), 1, 10**6)
+    new_ids, reason = outcome(case, generate)
+    return [[int(token) for token in new_ids], str(reason)]
+
+
+def _after(case: GenerationCase, generate: Any) -> list[bool]:
+    """What has become of the arguments: the mode, whether the model was overfed, the prompt."""
+    given = case.fresh()
+    given.to(generate)
+    model, prompt = given.values["model"], given.values["prompt"]
+    return [model.training, model.overfed, tuple(prompt) == case.prompt]
+
+
+def _refused(case: GenerationCase, generate: Any) -> str:
+    """In which mode a refusal leaves the model."""
+    given = case.fresh()
+    try:
+        given.to(generate)
+    except ValueError:
+        return "refused" if given.values["model"].training else "refused in eval mode"
+    return "answered"
+
+
+def _explain(subject: Subject) -> Diagnosis:
+    """Name the catalogued mistakes that give the candidate's answers on fresh calls."""
+    return diagnose(subject.seen, GENERATION_MISTAKES, _probes(), _reference)
+
+
 GENERATION = Contract(
-    "generation", Terms("generate"), _clauses, explain, figures=_figures, observe=_observe
+    "generation", Terms("generate"), _clauses, _explain, figures=_figures, observe=_observe
 )
 
 

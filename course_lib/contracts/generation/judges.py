@@ -73,22 +73,20 @@ def _malformed(fact: str, came: str, wanted: str) -> Breach:
     return Breach(fact, came, wanted, facts=text, clause="result_form")
 
 
-def formed(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def formed(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """Demand a pair of ids and a reason."""
     _used(subject, case)
-    return 0.0
 
 
-def right(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def right(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """Both references must agree with each other, and the candidate with them."""
     want = generation_by_rule(case)
     if want != generation_by_model(case):
         raise RuntimeError(f"the two references for the generation disagree on {case}")
     _compare(_answer(subject, case.fresh()), want, "wrong")
-    return 0.0
 
 
-def _compare(got: tuple, want: tuple, kind: str) -> None:
+def _compare(got: tuple[Any, str], want: tuple[list[int], str], kind: str) -> None:
     if got == want:
         return
     ids, right = got[0], want[0]
@@ -105,13 +103,12 @@ def _compare(got: tuple, want: tuple, kind: str) -> None:
     raise Breach(kind, *told, mismatches=tuple(mismatches), facts=facts)
 
 
-def in_eval(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def in_eval(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """No call of the model may find it in training mode."""
     modes = _used(subject, case)["model"].modes
     if any(modes):
         facts = say(_FACTS["training"], n=len(modes), k=sum(modes))
         raise Breach("training", sum(modes), "0", facts=facts)
-    return 0.0
 
 
 def _used(subject: Subject, case: GenerationCase) -> dict[str, Any]:
@@ -121,38 +118,35 @@ def _used(subject: Subject, case: GenerationCase) -> dict[str, Any]:
     return given.values
 
 
-def flag_restored(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def flag_restored(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """The mode after the call must be that before it."""
-    return _flag_kept(case, _used(subject, case)["model"].training)
+    _flag_kept(case, _used(subject, case)["model"].training)
 
 
-def _flag_kept(case: GenerationCase, after: bool) -> float:
+def _flag_kept(case: GenerationCase, after: bool) -> None:
     if after is not case.training:
         facts = say(_FACTS["flag"], before=case.training, after=after)
         modes = f"training = {after}", f"training = {case.training}"
         raise Breach("flag", *modes, facts=facts, clause="flag_restored")
-    return 0.0
 
 
-def refused(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def refused(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """Too long a prompt must be a ValueError, and leave the model in its mode."""
     if case.max_new_tokens:  # asked for nothing, a function need not look at the prompt
         given = case.fresh()
         must_raise(ValueError, subject.seen, *given.positional, **given.keywords)
         _flag_kept(case, given.values["model"].training)
-    return 0.0
 
 
-def prompt_kept(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def prompt_kept(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """The caller's prompt must be as it was."""
     after = _used(subject, case)["prompt"]
     if after != list(case.prompt):
         facts = say(_FACTS["prompt"], came=after)
         raise Breach("prompt", str(after), str(list(case.prompt)), facts=facts)
-    return 0.0
 
 
-def again(subject: Subject, case: GenerationCase, allowed: float) -> float:
+def again(subject: Subject, case: GenerationCase, allowed: float) -> None:
     """The same answer after another model and another prompt, and from the same model."""
     used = case.fresh()
     first = _answer(subject, used)
@@ -167,4 +161,3 @@ def again(subject: Subject, case: GenerationCase, allowed: float) -> float:
     given = Given({**case.arguments(), "model": used.values["model"]}, given.named)
     result = call_candidate(subject.seen, *given.positional, **given.keywords)
     _compare((_plain_ids(result[0]), result[1]), first, "other")
-    return 0.0

@@ -126,7 +126,7 @@ class ScriptedModel(nn.Module):
 
 def generation_by_rule(case: GenerationCase) -> tuple[list[int], str]:
     """The right answer without a model: the rule, applied until something ends it."""
-    ids, new = list(case.prompt), []
+    ids, new = list(case.prompt), list[int]()
     if not case.fits:
         raise ValueError("the prompt is longer than the context")
     while True:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract
@@ -13,24 +12,17 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, right, steady
 from course_lib.contracts.engine.look import outcome_read, probed
 from course_lib.contracts.engine.read import number
-from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.subject import Subject
 from course_lib.contracts.engine.watch import Probe
+from course_lib.contracts.likelihood import texts
 from course_lib.contracts.likelihood.log_likelihood_mistakes import (
     LOG_LIKELIHOOD_MISTAKES,
     mistaken_log_likelihood,
 )
-from course_lib.contracts.likelihood.means import told_count, way_of_failing
-from course_lib.contracts.likelihood.texts import (
-    certain,
-    drawn,
-    even,
-    following,
-    surprised,
-    texts,
-)
+from course_lib.contracts.likelihood.nll import way_of_failing
 from course_lib.report import ContractReport
 
-_one_text = texts("logits [T,V], token_ids [T]")
+_one_text = texts.calls_of("logits [T,V], token_ids [T]")
 
 
 def _alone(call: Call) -> Call:
@@ -38,23 +30,15 @@ def _alone(call: Call) -> Call:
     return _one_text(call.logits[0], call.token_ids[0])
 
 
-def _another(call: Call) -> list[Call]:
-    return [call.but(logits=-call.logits, token_ids=call.token_ids.flip(-1))]
-
-
-def _minus_sum(nats: Tensor) -> Tensor:
-    return nats.new_tensor(-math.fsum(nats.tolist()))
-
-
 def _clauses(subject: Subject) -> list[Clause]:
-    sure = [_alone(certain(3, 1, *size)) for size in ((4, 5), (2, 3), (9, 7))]
-    level = [_alone(even(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))]
+    sure = [_alone(texts.certain(3, 1, *size)) for size in ((4, 5), (2, 3), (9, 7))]
+    level = [_alone(texts.even(1, *size)) for size in ((5, 3, 0.0), (2, 7, -3.0), (8, 2, 4.0))]
     sizes = ((2, 2), (3, 5), (5, 3), (6, 6), (40, 11), (7, 1), (4, 300))
-    plain = [_alone(drawn(n, 1, *size)) for n, size in enumerate(sizes)]
-    far = [(3, (30.0, 0.0)), (2, (500.0,)), (4, (500.0, 2.0)), (3, (5000.0,))]
-    far += [(4, (60.0, -60.0, 1e5)), (4, (2.0, 1.0), 1e4), (4, (2.0, 1.0), -1e4)]
-    far = [_alone(surprised(1, *each)) for each in far]
-    long = [_alone(drawn(71, 1, 3000, 3)), _alone(drawn(72, 1, 5001, 5))]
+    plain = [_alone(texts.drawn(n, 1, *size)) for n, size in enumerate(sizes)]
+    gaps = [(3, (30.0, 0.0)), (2, (500.0,)), (4, (500.0, 2.0)), (3, (5000.0,))]
+    far = [_alone(texts.surprised(1, *each)) for each in [*gaps, (4, (60.0, -60.0, 1e5))]]
+    far += [_alone(texts.surprised(1, 4, (2.0, 1.0), level)) for level in (1e4, -1e4)]
+    long = [_alone(texts.drawn(71, 1, 3000, 3)), _alone(texts.drawn(72, 1, 5001, 5))]
     narrow = [call.of_dtype(torch.float32) for call in (*plain[:5], *far, long[0])]
     # fmt: off
     return [
@@ -80,24 +64,21 @@ def _clauses(subject: Subject) -> list[Clause]:
 
 
 def _probes(subject: Subject) -> list[Probe]:
-    ordinary = [_alone(drawn(*each)) for each in ((81, 1, 4, 5), (82, 1, 7, 3), (83, 1, 12, 6))]
-    special = [surprised(1, 4, (6000.0,)), surprised(1, 51, (20.0,))]
-    special += [surprised(1, 4, (10.0,), 5000.0), even(1, 4, 5, 5000.0), even(1, 4, 5, -5000.0)]
+    sizes = ((81, 1, 4, 5), (82, 1, 7, 3), (83, 1, 12, 6))
+    ordinary = [_alone(texts.drawn(*each)) for each in sizes]
+    gaps = ((4, (6000.0,)), (51, (20.0,)), (4, (10.0,), 5000.0))
+    special = [texts.surprised(1, *each) for each in gaps]
+    special += [texts.even(1, 4, 5, level) for level in (5000.0, -5000.0)]
     close, near = (way_of_failing(_TERMS, ordinary[0], near) for near in (1e-4, 1e-9))
     return [
         *probed(*ordinary, look=outcome_read(number)),
         *probed(*map(_alone, special), look=close, core=False),
-        *probed(_alone(drawn(84, 1, 4000, 4)), look=near, core=False),
+        *probed(_alone(texts.drawn(84, 1, 4000, 4)), look=near, core=False),
     ]
 
 
-_TERMS = Terms(
-    "exact_log_likelihood",
-    following(_minus_sum),
-    number,
-    between=_another,
-    facts=told_count,
-    kept_by="independent_results",
+_TERMS = texts.terms_of(
+    "exact_log_likelihood", lambda nats: nats.new_tensor(-math.fsum(nats.tolist()))
 )
 LOG_LIKELIHOOD = Contract(
     "log_likelihood",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,41 +11,36 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
-from course_lib.contracts.engine.read import number
-from course_lib.contracts.engine.subject import Subject, Terms, relative
+from course_lib.contracts.engine.subject import Subject, relative
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.likelihood.means import another, mean_clauses, mean_probes, told_count
+from course_lib.contracts.likelihood import texts
+from course_lib.contracts.likelihood.nll import mean_clauses, mean_probes
 from course_lib.contracts.likelihood.perplexity_mistakes import (
     PERPLEXITY_MISTAKES,
     mistaken_perplexity,
 )
-from course_lib.contracts.likelihood.texts import following, mean, misses_in_nats, surprised
 from course_lib.report import ContractReport
 
 
 def _exp_of_mean(nats: Tensor) -> Tensor:
     """The perplexity; infinite, so that nothing is demanded, near the end of the floats."""
-    nats = mean(nats)
+    nats = texts.mean(nats)
     return torch.where(nats < 700, nats.exp(), math.inf)
 
 
-def misses_in_logs(got: Tensor, want: Tensor, call: Call) -> Tensor:
+def misses_in_logs(
+    got: Tensor, want: Tensor, call: Call, nats: Callable[..., Tensor] = texts.misses_in_nats
+) -> Tensor:
     """The error in nats; a perplexity of 0 or less is infinitely wrong."""
     if not (got > 0 and want > 0):
         return torch.where(got == want, 0.0, math.inf)
-    return misses_in_nats(got.log(), want.log(), call)
-
-
-def _told_in_logs(got: Tensor, want: Tensor, call: Call) -> Tensor:
-    """The same, but for the scale: a learner reads nats."""
-    told = misses_in_logs(got, want, call)
-    return told if told.isinf() else relative(got.log(), want.log(), call)
+    return nats(got.log(), want.log(), call)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
-    far = [surprised(1, 3, (30.0,)), surprised(2, 4, (-60.0, 60.0)), surprised(2, 3, (300.0,))]
-    far += [surprised(1, 4, (600.0, 0.0)), surprised(1, 4, (0.0, 900.0, 0.0))]
-    far += [surprised(2, 4, (2.0, 1.0), level) for level in (10000.0, -10000.0)]
+    far = [(1, 3, (30.0,)), (2, 4, (-60.0, 60.0)), (2, 3, (300.0,)), (1, 4, (600.0, 0.0))]
+    calls = [texts.surprised(*each) for each in [*far, (1, 4, (0.0, 900.0, 0.0))]]
+    calls += [texts.surprised(2, 4, (2.0, 1.0), level) for level in (10000.0, -10000.0)]
     return mean_clauses(
         "logits[t] that are sure of token t+1: perplexity 1 | "
         "logits[t] уверены в токене t+1: перплексия 1",
@@ -53,25 +49,17 @@ def _clauses(subject: Subject) -> list[Clause]:
         "exp от среднего числа нат, по двум эталонам",
         "up to exp(300), and logits of 10000: exact and finite | "
         "до exp(300) и с логитами 10000: перплексия точна и конечна",
-        far,
+        calls,
     )
 
 
 def _probes(subject: Subject) -> list[Probe]:
-    gaps = (250.0, *[0.0] * 49)
-    dear = [surprised(2, 4, (250.0,)), surprised(1, 2, (250.0,)), surprised(1, 51, gaps)]
-    return mean_probes(_TERMS, dear)
+    dear = [(2, 4, (250.0,)), (1, 2, (250.0,)), (1, 51, (250.0, *[0.0] * 49))]
+    return mean_probes(_TERMS, [texts.surprised(*each) for each in dear])
 
 
-_TERMS = Terms(
-    "perplexity",
-    following(_exp_of_mean),
-    number,
-    misses_in_logs,
-    another,
-    told_count,
-    kept_by="independent_results",
-    told=_told_in_logs,
+_TERMS = texts.terms_of(
+    "perplexity", _exp_of_mean, misses=misses_in_logs, told=partial(misses_in_logs, nats=relative)
 )
 PERPLEXITY = Contract(
     "perplexity",

@@ -31,50 +31,35 @@ from course_lib.contracts.likelihood.windows import (
 )
 from course_lib.report import ContractReport, Mismatch
 
-_WEIGHTS = (
-    "how often each predicted token is counted (once is right): {shown} | "
-    "сколько раз учтён каждый предсказанный токен (верно: 1): {shown}"
-)
-_OFF = (
-    "predicted tokens: {count}; their mean is {want:.6g} | "
-    "предсказанных токенов: {count}; их среднее {want:.6g}"
-)
-_TOO_LONG = (
-    "tokens in one call of score: {came}; the model reads {most} | "
-    "токенов в одном вызове score: {came}, а модель читает {most}"
-)
-_CONTEXT = (
-    "tokens before ids[{place}] in its window: {came:.3g}, although {least} fit | "
-    "токенов перед ids[{place}] в окне: {came:.3g}, хотя помещается {least}"
-)
-_STALE = (
-    "another score gives 1 nat to each token of the same ids, and the result is {fresh:.6g} | "
-    "другая score даёт каждому токену тех же ids по 1 нату, а результат {fresh:.6g}"
-)
+# fmt: off
+_WEIGHTS = ("how often each predicted token is counted (once is right): {shown} | "
+            "сколько раз учтён каждый предсказанный токен (верно: 1): {shown}")
+_OFF = ("predicted tokens: {count}; their mean is {want:.6g} | "
+        "предсказанных токенов: {count}; их среднее {want:.6g}")
+_TOO_LONG = ("tokens in one call of score: {came}; the model reads {most} | "
+             "токенов в одном вызове score: {came}, а модель читает {most}")
+_CONTEXT = ("tokens before ids[{place}] in its window: {came:.3g}, although {least} fit | "
+            "токенов перед ids[{place}] в окне: {came:.3g}, хотя помещается {least}")
+_STALE = ("another score gives 1 nat to each token of the same ids, and the result is {fresh:.6g} "
+          "| другая score даёт каждому токену тех же ids по 1 нату, а результат {fresh:.6g}")
 _CHANGED = "the function writes into ids | функция пишет в ids"
 _UNCHANGED = "ids unchanged | ids не изменены"
-_REMEMBERED = (
-    "the same call gave {first:.6g} before another call and {again:.6g} after it | "
-    "один и тот же вызов дал {first:.6g} до другого вызова и {again:.6g} после него"
-)
-_REFUSED = (
-    "outside the contract: no number for stride = max_length, but {error} | "
-    "вне контракта: при stride = max_length вместо числа {error}"
-)
-_LOST = (
-    "outside the contract: with stride = max_length {lost} of {count} tokens are never counted; "
-    "refuse such a stride, or let the windows overlap by one token | "
-    "вне контракта: при stride = max_length не учтено токенов: {lost} из {count}; "
-    "откажитесь от такого шага или оставьте перекрытие в один токен"
-)
+_REMEMBERED = ("the same call gave {first:.6g} before another call and {again:.6g} after it | "
+               "один и тот же вызов дал {first:.6g} до другого вызова и {again:.6g} после него")
+_REFUSED = ("outside the contract: no number for stride = max_length, but {error} | "
+            "вне контракта: при stride = max_length вместо числа {error}")
+_LOST = ("outside the contract: with stride = max_length {lost} of {count} tokens are never "
+         "counted; refuse such a stride, or let the windows overlap by one token | "
+         "вне контракта: при stride = max_length не учтено токенов: {lost} из {count}; "
+         "откажитесь от такого шага или оставьте перекрытие в один токен")
+# fmt: on
 
 
 # ---------------------------------------------------------------- judges
 
 
-def _form(subject: Subject, call: Call, allowed: float) -> float:
+def _form(subject: Subject, call: Call, allowed: float) -> None:
     asked(subject.candidate, call)
-    return 0.0
 
 
 def _counts(subject: Subject, call: Call, allowed: float) -> float:
@@ -95,43 +80,41 @@ def _told(candidate: Any, call: Call) -> str:
     return say(_WEIGHTS, shown=", ".join(shown))
 
 
-def _window_length(subject: Subject, call: Call, allowed: float) -> float:
+def _window_length(subject: Subject, call: Call, allowed: float) -> None:
     """No call of score may hold more tokens than the model reads."""
     _, score = asked(subject.candidate, call)
     longest = max(map(len, score.windows), default=0)
     if longest > call.max_length:
         facts = say(_TOO_LONG, came=longest, most=call.max_length)
         raise Breach("too long", str(longest), f"≤ {call.max_length}", facts=facts)
-    return 0.0
 
 
 def _context(subject: Subject, call: Call, allowed: float) -> float:
     """A token predicted from less context than fits costs a surcharge: there must be none."""
-    places = {token: place for place, token in enumerate(call.ids.tolist())}
+    least = least_context(call)
 
     def with_surcharge(token: int, before: int) -> float:
-        least = least_context(call, places.get(token, 0))
-        return nats_of_token(token) + max(least - before, 0)
+        return nats_of_token(token) + max(least(token) - before, 0)
 
     want, (got, _) = mean_by_places(call), asked(subject.candidate, call, with_surcharge)
     if (got - want).abs() > 1e-6 * want:
         place, came = _shortest_context(subject.candidate, call)
-        least = least_context(call, place)
-        if came >= least:  # the number is not a mean of the nats that score gave
+        fits = least(call.ids[place].item())
+        if came >= fits:  # the number is not a mean of the nats that score gave
             return subject.compare(call, got, want, 1e-6)
-        facts = say(_CONTEXT, place=place, came=came, least=least)
-        wrong = (Mismatch("context", (place,), came, least),)
-        raise Breach("short", f"{came:.3g}", f"≥ {least}", mismatches=wrong, facts=facts)
+        facts = say(_CONTEXT, place=place, came=came, least=fits)
+        wrong = (Mismatch("context", (place,), came, fits),)
+        raise Breach("short", f"{came:.3g}", f"≥ {fits}", mismatches=wrong, facts=facts)
     return 0.0
 
 
 def _shortest_context(candidate: Any, call: Call) -> tuple[int, float]:
     """The place that lacks the most context, and what it has: a score that counts the context."""
-    found, ids = [], call.ids.tolist()
+    found, ids, least = [], call.ids.tolist(), least_context(call)
     for place, chosen in enumerate(ids):
         count = partial(lambda token, before, chosen: before * (token == chosen), chosen=chosen)
         context = asked(candidate, call, count)[0].item() * (len(ids) - 1)
-        found.append((context - least_context(call, place), place, round(context, 6)))
+        found.append((context - least(chosen), place, round(context, 6)))
     return min(found[1:])[1:]
 
 
@@ -157,10 +140,10 @@ def _state(subject: Subject, call: Call, allowed: float) -> float:
 
 def _clauses(subject: Subject) -> list[Clause]:
     fits = [strided(*size) for size in ((2, 4, 2), (5, 8, 4), (8, 8, 4), (3, 3, 1), (7, 30, 5))]
-    sizes = ((22, 8, 4), (9, 8, 4), (12, 8, 4), (13, 8, 4), (22, 8, 3), (23, 8, 5), (17, 6, 2))
-    sizes += ((10, 5, 1), (13, 5, 4), (9, 2, 1), (6, 3, 2), (16, 7, 6), (21, 10, 7))
+    sizes = [(22, 8, 4), (9, 8, 4), (12, 8, 4), (13, 8, 4), (22, 8, 3), (23, 8, 5), (17, 6, 2)]
+    sizes += [(10, 5, 1), (13, 5, 4), (9, 2, 1), (6, 3, 2), (16, 7, 6), (21, 10, 7)]
+    sizes += [(n, m, s) for n in range(2, 12) for m in range(2, 7) for s in range(1, m)]
     calls = [strided(*size) for size in sizes]
-    small = [strided(n, m, s) for n in range(2, 12) for m in range(2, 7) for s in range(1, m)]
     repeated = [strided(length, 6, 3, repeated=True) for length in (5, 6, 14)]
     long = [strided(301, 7, 3), strided(700, 64, 32), strided(257, 128, 127)]
     # fmt: off
@@ -171,13 +154,11 @@ def _clauses(subject: Subject) -> list[Clause]:
                "текст помещается: среднее score(ids), и только", _counts, fits, 1e-6),
         Clause("window_length", "no call of score holds more than max_length tokens | "
                "в каждом вызове score не больше max_length токенов",
-               _window_length, [*fits, *calls, *small]),
+               _window_length, [*fits, *calls]),
         Clause("every_token_once", "the mean of T - 1 tokens, each counted exactly once | "
-               "среднее по T - 1 токенам, каждый учтён ровно раз",
-               _counts, [*calls, *small], 1e-6),
+               "среднее по T - 1 токенам, каждый учтён ровно раз", _counts, calls, 1e-6),
         Clause("context", "no token is predicted from less context than fits | "
-               "ни один токен не лишён контекста, который помещается",
-               _context, [*fits, *calls, *small]),
+               "ни один токен не лишён контекста, который помещается", _context, [*fits, *calls]),
         Clause("repeated_tokens", "tokens that occur again are counted again | "
                "повторяющиеся токены учтены каждый раз", _counts, repeated, 1e-6),
         Clause("long_text", "hundreds of windows: still every token once | "
@@ -214,11 +195,10 @@ def _number_seen(call: Call, candidate: Any) -> Tensor:
 
 def _context_seen(call: Call, candidate: Any) -> Tensor:
     """The context of every token as far as it is demanded, each with a weight of its own."""
-    places = {token: place for place, token in enumerate(call.ids.tolist())}
+    least = least_context(call)
 
     def context(token: int, before: int) -> float:
-        least = least_context(call, places.get(token, 0))
-        return min(before, least) * nats_of_token(token)
+        return min(before, least(token)) * nats_of_token(token)
 
     return asked(candidate, call, context)[0]
 

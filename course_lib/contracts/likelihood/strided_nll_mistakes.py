@@ -20,61 +20,35 @@ def strided_windows(length: int, max_length: int, stride: int) -> Windows:
             return
 
 
-def stepping(step: Callable[[int, int], int]) -> Callable[..., Windows]:
-    """The windows, moving by another step."""
-    return lambda length, most, stride: strided_windows(length, most, step(most, stride))
+def mistaken_strided_nll(
+    *,
+    windows: Callable[[int, int, int], Windows] = strided_windows,
+    fresh: Callable[..., Tensor] = lambda nats, begin, done, stride: nats[done - begin - 1 :],
+    reduce: Callable[..., Any] = lambda nats, length, parts: nats.mean(),
+) -> Callable[..., float]:
+    """A strided loss with some of its steps replaced: `fresh` are the nats that a window counts."""
+
+    def strided_nll(
+        score: Callable[[Any], Tensor], ids: Tensor, max_length: int, stride: int
+    ) -> float:
+        parts, done = [], 1
+        for begin, end in windows(len(ids), max_length, stride):
+            nats = torch.as_tensor(score(ids[begin:end]))
+            parts.append(fresh(nats, begin, done, stride))
+            done = end
+        return float(reduce(torch.cat(parts), len(ids), parts))
+
+    return strided_nll
 
 
-def wider(by: int) -> Callable[..., Windows]:
-    """The windows, longer or shorter than the model reads."""
-    return lambda length, most, stride: strided_windows(length, max(most + by, 2), stride)
+def _first_new_lost(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
+    return nats[done - begin - (begin == 0) :]
 
 
-def to_the_very_end(length: int, max_length: int, stride: int) -> Windows:
-    """Windows that go on after the one that reaches the end."""
-    starts = range(0, length - 1, stride)
-    return [(begin, min(begin + max_length, length)) for begin in starts]
-
-
-def whole_windows(length: int, max_length: int, stride: int) -> Windows:
-    """The full windows only."""
-    windows = list(strided_windows(length, max_length, stride))
-    return [window for window in windows if window[1] - window[0] == max_length] or windows
-
-
-def short_of_context(length: int, max_length: int, stride: int) -> Windows:
-    """New tokens only, and the one before them."""
-    done = 1
-    for _, end in strided_windows(length, max_length, stride):
-        yield done - 1, end
-        done = end
-
-
-def new_nats(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
-    """The nats of the tokens that no earlier window counted, one step of the right formula."""
-    return nats[done - begin - 1 :]
-
-
-def trailing_again(nats: Tensor, begin: int, done: int, stride: int) -> Tensor:
-    """The new tokens; all of them where there is none."""
-    fresh = begin + 1 + len(nats) - done
-    return nats[-fresh:] if fresh else nats
-
-
-def mean_of_all(parts: Sequence[Tensor], length: int) -> Tensor:
-    """The mean over all counted tokens, one step of the right formula."""
-    return torch.cat(list(parts)).mean()
-
-
-def sum_over_all(parts: Sequence[Tensor], length: int) -> Tensor:
-    """The sum of the counted tokens, divided by the number of those that should be."""
-    return torch.cat(list(parts)).sum() / (length - 1)
-
-
-def means_weighing(first: int, later: int) -> Callable[..., Tensor]:
+def _means_weighing(first: int, later: int) -> Callable[..., Any]:
     """Window means, each weighted by its number of new tokens and so many more."""
 
-    def reduce(parts: Sequence[Tensor], length: int) -> Tensor:
+    def reduce(nats: Tensor, length: int, parts: Sequence[Tensor]) -> Any:
         weights = [len(part) + (later if place else first) for place, part in enumerate(parts)]
         pairs = zip(weights, parts, strict=True)
         return sum(weight * part.mean() for weight, part in pairs if weight > 0) / sum(weights)
@@ -82,21 +56,8 @@ def means_weighing(first: int, later: int) -> Callable[..., Tensor]:
     return reduce
 
 
-def mistaken_strided_nll(**steps: Callable[..., Any]) -> Callable[..., float]:
-    """A strided loss with some of its steps (windows, fresh, reduce) replaced."""
-
-    def strided_nll(
-        score: Callable[[Any], Tensor], ids: Tensor, max_length: int, stride: int
-    ) -> float:
-        parts, done = [], 1
-        windows = steps.get("windows", strided_windows)
-        for begin, end in windows(len(ids), max_length, stride):
-            nats = torch.as_tensor(score(ids[begin:end]))
-            parts.append(steps.get("fresh", new_nats)(nats, begin, done, stride))
-            done = end
-        return float(steps.get("reduce", mean_of_all)(parts, len(ids)))
-
-    return strided_nll
+def _blocks(length: int, max_length: int, stride: int) -> Windows:
+    return strided_windows(length, max_length, max_length)
 
 
 # fmt: off
@@ -108,109 +69,106 @@ STRIDED_NLL_MISTAKES = mistakes(
         "может быть меньше",
         "count the tokens after the last end | считайте только новые токены",
         {"fresh": lambda nats, begin, done, stride: nats[-stride:] if begin else nats}),
-    perplexity_not_nats=("",
-        "the exponential of the mean comes back: a perplexity, not nats | "
+    perplexity_not_nats=("", "the exponential of the mean comes back: a perplexity, not nats | "
         "возвращена экспонента среднего, то есть перплексия, а не наты",
         "the mean itself, no exp | само среднее, без exp",
-        {"reduce": lambda parts, length: mean_of_all(parts, length).exp()}),
-    strided_in_bits=("",
-        "the result is in bits (logarithm of base 2), not in nats | "
-        "результат в битах (логарифм по основанию 2), а не в натах",
-        "no / log(2) | без / log(2)",
-        {"reduce": lambda parts, length: mean_of_all(parts, length) / math.log(2)}),
+        {"reduce": lambda nats, length, parts: nats.mean().exp()}),
+    strided_in_bits=("", "the result is in bits (logarithm of base 2), not in nats | "
+        "результат в битах (логарифм по основанию 2), а не в натах", "no / log(2) | без / log(2)",
+        {"reduce": lambda nats, length, parts: nats.mean() / math.log(2)}),
     window_means_unweighted=("huggingface/transformers#34138",
         "each window is averaged first and then the windows, although they count different numbers "
         "of tokens | "
         "сначала усреднены окна, потом их средние, хотя новых токенов в окнах не поровну",
         "one sum of nats / one count of tokens | одна сумма нат / одно число токенов",
-        {"reduce": lambda parts, length: torch.stack([p.mean() for p in parts if len(p)]).mean()}),
+        {"reduce": lambda nats, length, parts:
+            torch.stack([part.mean() for part in parts if len(part)]).mean()}),
     first_window_overweighted=("huggingface/transformers#34138",
         "the mean of the first window is multiplied by its length, although it predicts one token "
         "less | среднее первого окна умножено на его длину, хотя предсказано на токен меньше",
         "weight each mean by len(nats) | вес каждого среднего — len(nats)",
-        {"reduce": means_weighing(1, 0)}),
+        {"reduce": _means_weighing(1, 0)}),
     later_windows_underweighted=("huggingface/transformers#34138",
         "the means of the later windows are weighted by one token too few | "
         "средние следующих окон взяты с весом на один токен меньше",
         "weight each mean by len(nats) | вес каждого среднего — len(nats)",
-        {"reduce": means_weighing(0, -1)}),
+        {"reduce": _means_weighing(0, -1)}),
     overlap_counted_again=("huggingface/transformers#4415",
         "every window counts all its tokens: those in the overlap are counted several times | "
         "каждое окно считает все свои токены: перекрытие сосчитано несколько раз",
         "count only the tokens after the last end | считайте только новые токены",
-        {"fresh": lambda nats, begin, done, stride: nats}),
+        {"fresh": lambda nats, *_: nats}),
     boundary_token_lost=("huggingface/transformers#30975",
         "the first new token of every later window is counted by nobody | "
         "первый новый токен каждого следующего окна не учтён никем",
-        "nats[end_before - begin - 1:]",
-        {"fresh": lambda nats, begin, done, stride: nats[done - begin - (begin == 0):]}),
+        "nats[end_before - begin - 1:]", {"fresh": _first_new_lost}),
     boundary_token_costs_nothing=("huggingface/transformers#30975",
         "the first new token of every later window costs nothing, but is counted | "
         "первый новый токен каждого следующего окна учтён как бесплатный",
         "nats[end_before - begin - 1:]",
-        {"fresh": lambda nats, begin, done, stride: nats[done - begin - (begin == 0):],
-         "reduce": sum_over_all}),
-    boundary_token_twice=("",
-        "the last token of every window is counted again in the next | "
-        "последний токен каждого окна учтён ещё раз в следующем",
-        "nats[end_before - begin - 1:]",
+        {"fresh": _first_new_lost,
+         "reduce": lambda nats, length, parts: nats.sum() / (length - 1)}),
+    boundary_token_twice=("", "the last token of every window is counted again in the next | "
+        "последний токен каждого окна учтён ещё раз в следующем", "nats[end_before - begin - 1:]",
         {"fresh": lambda nats, begin, done, stride: nats[max(done - begin - 2, 0):]}),
     divided_by_all_tokens=("kimiyoung/transformer-xl#131",
         "the sum is divided by T, but the first token is predicted by nothing | "
         "сумма разделена на T, хотя первый токен не предсказан ничем",
         "divide by T - 1, the number of predictions | делите на T - 1, число предсказаний",
-        {"reduce": lambda parts, length: torch.cat(parts).sum() / length}),
-    sum_of_nats=("",
-        "the nats are summed, not averaged | наты сложены, а не усреднены",
-        "divide by T - 1 | делите на T - 1",
-        {"reduce": lambda parts, length: torch.cat(parts).sum()}),
+        {"reduce": lambda nats, length, parts: nats.sum() / length}),
+    sum_of_nats=("", "the nats are summed, not averaged | наты сложены, а не усреднены",
+        "divide by T - 1 | делите на T - 1", {"reduce": lambda nats, length, parts: nats.sum()}),
     disjoint_windows=("EleutherAI/lm-evaluation-harness#339",
         "stride is ignored: the windows share one token, and the next ones have hardly any context "
         "| stride не учтён: у окон один общий токен, и следующие почти без контекста",
         "range(0, len(ids), stride)",
-        {"windows": stepping(lambda length, stride: length - 1)}),
+        {"windows": lambda length, most, stride: strided_windows(length, most, most - 1)}),
     text_cut_into_blocks=("huggingface/transformers#4415",
         "the text is cut into separate blocks, and the first token of each is never predicted | "
         "текст разрезан на отдельные блоки, и первый токен каждого не предсказан",
         "overlapping windows: step by stride | окна с перекрытием: шаг stride",
-        {"windows": stepping(lambda length, stride: length),
-         "fresh": lambda nats, begin, done, stride: nats}),
+        {"windows": _blocks, "fresh": lambda nats, *_: nats}),
     block_starts_cost_nothing=("marin-community/marin#4962",
         "the text is cut into separate blocks, whose first tokens cost nothing but count | "
         "текст разрезан на отдельные блоки, и их первые токены учтены как бесплатные",
         "overlapping windows: step by stride | окна с перекрытием: шаг stride",
-        {"windows": stepping(lambda length, stride: length),
-         "fresh": lambda nats, begin, done, stride: nats,
-         "reduce": sum_over_all}),
+        {"windows": _blocks, "fresh": lambda nats, *_: nats,
+         "reduce": lambda nats, length, parts: nats.sum() / (length - 1)}),
     only_new_tokens_scored=("",
         "a window holds only its new tokens, without the context that fits | "
         "в окне только новые токены, без контекста, который ещё помещается",
         "score(ids[begin:end]), count the end | score(ids[begin:end]), берите конец",
-        {"windows": short_of_context}),
+        {"windows": lambda length, most, stride:
+            [(begin and begin + most - stride - 1, end)
+             for begin, end in strided_windows(length, most, stride)]}),
     stride_is_overlap=("chiphuyen/stanford-tensorflow-tutorials#3",
         "stride is taken for the overlap: the windows move by max_length - stride | "
         "stride принят за перекрытие: окна сдвигаются на max_length - stride",
         "range(0, len(ids), stride)",
-        {"windows": stepping(lambda length, stride: length - stride)}),
+        {"windows": lambda length, most, stride: strided_windows(length, most, most - stride)}),
     last_window_dropped=("NVIDIA/DeepLearningExamples#177",
         "a last window that is not full is dropped, and the end of the text with it | "
         "неполное последнее окно отброшено, а с ним и конец текста",
-        "end = min(begin + max_length, len(ids))", {"windows": whole_windows}),
+        "end = min(begin + max_length, len(ids))", {"windows": lambda length, most, stride:
+            [pair for pair in strided_windows(length, most, stride) if pair[1] - pair[0] == most]
+            or [(0, length)]}),
     trailing_windows_counted=("",
         "windows after the one that reaches the end are counted again: nats[-0:] is all of them | "
         "окна после достигшего конца учтены ещё раз: nats[-0:] — это все наты",
         "stop when end == len(ids) | остановитесь при end == len(ids)",
-        {"windows": to_the_very_end, "fresh": trailing_again}),
-    window_too_long=("",
-        "a window has max_length + 1 tokens, more than the model can read | "
-        "в окне max_length + 1 токенов, больше, чем читает модель",
-        "ids[begin:begin + max_length]", {"windows": wider(1)}),
+        {"windows": lambda length, most, stride:
+            [(begin, min(begin + most, length)) for begin in range(0, length - 1, stride)],
+         "fresh": lambda nats, begin, done, stride: nats[-(begin + 1 + len(nats) - done):]}),
+    window_too_long=("", "a window has max_length + 1 tokens, more than the model can read | "
+        "в окне max_length + 1 токенов, больше, чем читает модель", "ids[begin:begin + max_length]",
+        {"windows": lambda length, most, stride: strided_windows(length, most + 1, stride)}),
     window_too_short=("",
         "a window has max_length - 1 tokens: one token of context less than fits | "
         "в окне max_length - 1 токенов: контекст на токен короче возможного",
-        "ids[begin:begin + max_length]", {"windows": wider(-1)}),
-    whole_text_at_once=("",
-        "the whole text is scored at once, however long it is | "
+        "ids[begin:begin + max_length]",
+        {"windows": lambda length, most, stride:
+            strided_windows(length, max(most - 1, 2), stride)}),
+    whole_text_at_once=("", "the whole text is scored at once, however long it is | "
         "весь текст оценён разом, какой бы длины он ни был",
         "windows of at most max_length tokens | окна не длиннее max_length токенов",
         {"windows": lambda length, max_length, stride: [(0, length)]}),
@@ -223,8 +181,7 @@ STRIDED_NLL_MISTAKES = mistakes(
         "separate windows, of which only the second half is counted: half of the text is skipped | "
         "окна отдельные, и учтена лишь вторая половина каждого: половина текста пропущена",
         "count every token after the last end | считайте все новые токены",
-        {"windows": stepping(lambda length, stride: length),
-         "fresh": lambda nats, begin, done, stride: nats[len(nats) // 2:]}),
+        {"windows": _blocks, "fresh": lambda nats, begin, done, stride: nats[len(nats) // 2:]}),
     stride_tokens_each=("",
         "every window counts its last stride tokens: the start of the text is lost, the end "
         "counted twice | "

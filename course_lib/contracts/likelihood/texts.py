@@ -3,12 +3,16 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.contracts.engine.call import Call, Calls
+from course_lib.contracts.engine.read import number
+from course_lib.contracts.engine.subject import Terms
+from course_lib.contracts.engine.words import say
 
 # ---------------------------------------------------------------- what is right, twice
 
@@ -42,8 +46,19 @@ def counted(call: Call) -> Tensor:
     return call.args.get("valid", everything)[..., 1:]
 
 
-def following(follow: Callable[[Tensor], Tensor]) -> tuple[Callable[[Call], Tensor | None], ...]:
-    """The two references of what follows from the nats of the tokens."""
+# fmt: off
+_COUNT = ("predicted tokens: {count}; the right answer is {want:.6g} | "
+          "предсказанных токенов: {count}; верный ответ {want:.6g}")
+# fmt: on
+
+
+def _told(call: Call, got: Tensor, want: Tensor, allowed: float) -> str:
+    """How many predictions there are, and the right answer."""
+    return say(_COUNT, count=int(counted(call).sum()), want=want.item())
+
+
+def terms_of(asked: str, follow: Callable[[Tensor], Tensor], **more: Any) -> Terms:
+    """The terms of a function whose answer follows from the nats of the tokens."""
 
     def by_library(call: Call) -> Tensor:
         return follow(nats_by_library(call))
@@ -52,7 +67,8 @@ def following(follow: Callable[[Tensor], Tensor]) -> tuple[Callable[[Call], Tens
         nats = nats_by_loops(call)
         return None if nats is None else follow(nats)
 
-    return by_library, by_loops
+    right, kept_by = (by_library, by_loops), "independent_results"
+    return Terms(asked, right, number, between=another, facts=_told, kept_by=kept_by, **more)
 
 
 def mean(nats: Tensor) -> Tensor:
@@ -83,8 +99,8 @@ def _without_unused(call: Call) -> Iterator[Call]:
         yield call.but(logits=call.logits[..., kept], token_ids=ids)
 
 
-texts = partial(Calls, legal=_predicts_something, shorter=_without_unused)
-text_call = texts("logits [B,T,V], token_ids [B,T], valid [B,T]?")
+calls_of = partial(Calls, legal=_predicts_something, shorter=_without_unused)
+text_call = calls_of("logits [B,T,V], token_ids [B,T], valid [B,T]?")
 
 
 def drawn(seed: int, rows: int, length: int, vocab: int, lengths: tuple[int, ...] = ()) -> Call:
@@ -141,3 +157,12 @@ def masked(vocab: int, *rows: str) -> Call:
     logits = torch.zeros(*valid.shape, vocab, dtype=torch.float64)
     logits = logits.scatter(-1, token_ids.roll(-1, 1).unsqueeze(-1), chosen)
     return text_call(logits, token_ids, valid)
+
+
+def another(call: Call) -> list[Call]:
+    """A call of the same sizes with other tokens, other logits and another mask."""
+    before, valid = call.args.get("valid"), torch.ones_like(call.token_ids, dtype=torch.bool)
+    valid[..., -1] = before is not None and not before[..., -1].all()
+    if not valid[..., 1:].any():
+        valid[..., -1] = True
+    return [call.but(logits=-call.logits, token_ids=call.token_ids.flip(-1), valid=valid)]

@@ -16,11 +16,10 @@ from course_lib.contracts.engine.read import malformed, number
 Nats = Callable[[int, int], float]  # of a token, with so many of the text before it
 STEP = 3  # from one token of the text to the next: so a score knows what it was shown
 
-
-_NOT_NUMBER = (
-    "the result is {came}, not one finite number of nats | "
-    "результат — {came}, а нужно одно конечное число нат"
-)
+# fmt: off
+_NOT_NUMBER = ("the result is {came}, not one finite number of nats | "
+               "результат — {came}, а нужно одно конечное число нат")
+# fmt: on
 
 
 class WindowNats(Tensor):
@@ -54,7 +53,7 @@ class WindowScore:
     """
 
     def __init__(self, nats: Nats = nats_of_token) -> None:
-        self.nats, self.windows = nats, []
+        self.nats, self.windows = nats, list[list[int]]()
 
     def __call__(self, ids: Any) -> Tensor:
         window = ids.tolist() if hasattr(ids, "tolist") else [int(token) for token in ids]
@@ -107,11 +106,13 @@ def strided(length: int, max_length: int, stride: int, repeated: bool = False) -
     return _make(Each(WindowScore), text_of(length, repeated), max_length, stride)
 
 
-def least_context(call: Call, place: int) -> int:
-    """How many tokens before it a token must have been shown: those that any windows of
+def least_context(call: Call) -> Callable[[int], int]:
+    """How many tokens a token must have been shown before it: those that any windows of
     max_length that move on by stride leave it, and all if the whole text fits."""
     fits = len(call.ids) <= call.max_length
-    return place if fits else min(place, call.max_length - call.stride)
+    most = len(call.ids) if fits else call.max_length - call.stride
+    least = {token: min(place, most) for place, token in enumerate(call.ids.tolist())}
+    return lambda token: least.get(token, 0)
 
 
 def mean_by_places(call: Call) -> Tensor:

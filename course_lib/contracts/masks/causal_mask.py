@@ -9,18 +9,16 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, Calls
 from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.clause import Clause, Contract
-from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
-from course_lib.contracts.engine.judge import formed, refuses
-from course_lib.contracts.engine.look import outcome, probed
-from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.judge import formed, independent, refuses
+from course_lib.contracts.engine.look import outcome, probed, written_into
+from course_lib.contracts.engine.read import tensor_of
 from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES, mistaken_mask
 from course_lib.report import ContractReport, Mismatch
 
-_NOT_TENSOR = (
-    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
-)
 _DTYPE = (
     "the mask is {came}: attention reads only bool as may-read | "
     "маска имеет тип {came}: внимание понимает только bool"
@@ -31,10 +29,6 @@ _SHAPE = (
 )
 _WRONG = "{count} of {size} entries | элементов: {count} из {size}"
 _COUNT = "{came} True where {wanted} are right | значений True {came}, а верно {wanted}"
-_SHARED = (
-    "the caller wrote into an earlier result, and it came back: copy the stored table | "
-    "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы"
-)
 
 
 def _shorter(call: Call) -> Iterator[Call]:
@@ -61,18 +55,16 @@ def by_library(call: Call) -> Tensor:
     return torch.ones(call.t_q, call.t_k, dtype=torch.bool).tril(call.query_offset or 0)
 
 
-def _read(mask: Any, call: Call) -> Tensor:
-    wanted = [call.t_q, call.t_k]
-    if not isinstance(mask, Tensor):
-        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(mask).__name__)
-    if mask.dtype != torch.bool:
-        raise malformed("dtype", _DTYPE, "torch.bool", came=mask.dtype)
-    if list(mask.shape) != wanted:
-        raise malformed("shape", _SHAPE, str(wanted), came=list(mask.shape), wanted=wanted)
-    return mask
+def _between(call: Call) -> list[Call]:
+    return [
+        call.but(t_q=call.t_q + 1, t_k=call.t_k + 2, query_offset=1),
+        call.but(query_offset=0),
+    ]
 
 
-def _compare(got: Tensor, want: Tensor, kind: str, facts: str = "") -> float:
+def _compare(
+    subject: Subject, call: Call, got: Tensor, want: Tensor, kind: str, facts: str = ""
+) -> float:
     """Breach where entries differ; what is measured is how many, not by how much."""
     wrong = got != want
     if not wrong.any():
@@ -85,7 +77,7 @@ def _compare(got: Tensor, want: Tensor, kind: str, facts: str = "") -> float:
 
 
 def _right(subject: Subject, call: Call, allowed: float) -> float:
-    return _compare(subject.value(call), subject.wanted(call), "wrong")
+    return _compare(subject, call, subject.value(call), subject.wanted(call), "wrong")
 
 
 def _rows_of_full(subject: Subject, call: Call, allowed: float) -> float:
@@ -93,22 +85,7 @@ def _rows_of_full(subject: Subject, call: Call, allowed: float) -> float:
     total = call.t_q + call.query_offset
     full = subject.value(call.but(t_q=total, t_k=total).but(query_offset=None))
     step = subject.value(call.but(t_k=total))
-    return _compare(step, full[call.query_offset :], "wrong rows")
-
-
-def _independent(subject: Subject, call: Call, allowed: float) -> float:
-    """Another call in between, and a caller who writes into the result, change nothing."""
-    first = subject.value(call)
-    kept = first.clone()
-    subject.value(call.but(t_q=call.t_q + 1, t_k=call.t_k + 2, query_offset=1))
-    subject.value(call.but(query_offset=0))
-    _compare(first, kept, "overwritten")
-    _compare(subject.value(call), kept, "remembered")
-    try:
-        first.logical_not_()
-    except RuntimeError:
-        return 0.0  # an expanded view cannot be written into
-    return _compare(subject.value(call), kept, "shared", say(_SHARED))
+    return _compare(subject, call, step, full[call.query_offset :], "wrong rows")
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -134,7 +111,7 @@ def _clauses(subject: Subject) -> list[Clause]:
                _right, [*long, make(1100, 1100)]),
         Clause("independent_results", "the same call, the same mask, whatever came between | "
                "тот же вызов — та же маска, что бы ни было между ними",
-               _independent, [*squares, *steps[:3]]),
+               independent(Tensor.logical_not_, _compare), [*squares, *steps[:3]]),
         Clause("negative_offset", "a negative offset is a ValueError | "
                "отрицательный сдвиг — ValueError",
                refuses(ValueError), [make(2, 3, -1), make(1, 5, -4)]),
@@ -150,20 +127,12 @@ def _seen(call: Call, causal_allowed: Callable[..., Any]) -> Any:
     return torch.as_tensor(mask).bool() if call.query_offset >= 0 else mask
 
 
-def _written_into(causal_allowed: Callable[..., Any]) -> bool:
-    """Whether writing into one result changes the next."""
-    first = causal_allowed(5, 6, query_offset=1)
-    kept = first.clone()
-    first.logical_not_()
-    return torch.equal(causal_allowed(5, 6, query_offset=1), kept)
-
-
 def _probes(subject: Subject) -> list[Probe]:
     sizes = [(4, 4, 0), (2, 5, 3), (1, 5, 4), (3, 7, 2), (1, 6, 0), (3, 8, 1), (2, 6, 0)]
     return [
         *probed(*(make(*size) for size in sizes), look=_seen),
         *probed(make(2, 3, -1), look=_seen, core=False),
-        Probe(_written_into, core=False),
+        *probed(make(5, 6, 1), look=written_into(Tensor.logical_not_), core=False),
     ]
 
 
@@ -177,7 +146,13 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
     return {name: int(outcome(call, subject.candidate).sum()) for name, call in calls.items()}
 
 
-_TERMS = Terms("causal_allowed", (by_library, by_loops), _read)
+_TERMS = Terms(
+    "causal_allowed",
+    (by_library, by_loops),
+    tensor_of(lambda call: [call.t_q, call.t_k], (torch.bool,), misshapen=_SHAPE, mistyped=_DTYPE),
+    between=_between,
+    again="",  # how many entries differ says more
+)
 CAUSAL_MASK = Contract(
     "causal_mask",
     _TERMS,

@@ -190,9 +190,9 @@ def _far_mean(call: Call, norm: Callable[..., Any]) -> str:
     got, want = outcome(call, norm), wanted(_TERMS, call)
     if torch.allclose(got, want, atol=1e-5):
         return "right"
-    pulls = [(each - call.bias) / call.gain for each in (got, want)]
-    along = torch.cosine_similarity(*pulls, dim=-1)
-    times = pulls[0].norm(dim=-1) / pulls[1].norm(dim=-1)
+    pull, right_pull = ((each - call.bias) / call.gain for each in (got, want))
+    along = torch.cosine_similarity(pull, right_pull, dim=-1)
+    times = pull.norm(dim=-1) / right_pull.norm(dim=-1)
     if (along < 1 - 1e-7).any() or times.max() - times.min() < 1e-4 * times.max():
         return "other numbers"  # rounding spoils each token in its own way
     return "another spread"

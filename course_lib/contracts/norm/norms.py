@@ -77,7 +77,7 @@ def right_gradients(call: Call) -> dict[str, Tensor]:
     of_x = (pull - pull.mean(-1, keepdim=True) - centred * along) / spread
     of_gain, of_bias = ((way * p).reshape(-1, x.shape[-1]).sum(0) for p in (centred / spread, 1.0))
     leaves = [t.double().clone().requires_grad_() for t in (call.x, call.gain, call.bias)]
-    y = F.layer_norm(leaves[0], x.shape[-1:], *leaves[1:], eps_of(call))
+    y = F.layer_norm(leaves[0], x.shape[-1:], leaves[1], leaves[2], eps_of(call))
     by_formula = {"x": of_x, "gain": of_gain, "bias": of_bias}
     found = torch.autograd.grad((y * way).sum(), leaves)
     for mine, other in zip(by_formula.values(), found, strict=True):

@@ -32,18 +32,10 @@ def mistaken_encoding(
     return sinusoidal_encoding
 
 
-def _first_row_zero(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
-    table = mistaken_encoding()(length, d_model, base=base)
-    return torch.cat((torch.zeros_like(table[:1]), table[1:]))
-
-
-def _table_cut(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
-    return mistaken_encoding()(5000, d_model, base=base)[:length]
-
-
-def _table_clamped(length: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
-    table = mistaken_encoding()(5000, d_model, base=base)
-    return table[torch.arange(length).clamp(max=4999)]
+def _of_5000(choose: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
+    """An encoding that takes its rows from a stored table: choose(table, length)."""
+    encoding = mistaken_encoding()
+    return lambda length, d_model, **base: choose(encoding(5000, d_model, **base), length)
 
 
 def _first_base_kept() -> Callable[..., Tensor]:
@@ -180,7 +172,8 @@ POSITION_MISTAKES = mistakes(
         "row 0 is all zeros, as if position 0 were padding | "
         "строка 0 вся из нулей, как если бы позиция 0 была паддингом",
         "position 0 is (0, 1, 0, 1, ...) | позиция 0: (0, 1, 0, 1, ...)",
-        lambda: _first_row_zero),
+        {"weave": lambda s, c:
+            torch.stack((s, c), -1).flatten(1) * (torch.arange(len(s)) > 0).unsqueeze(-1)}),
     positions_normalised=("",
         "positions are divided by the length: a row depends on how many rows follow | "
         "позиции делятся на длину: строка зависит от того, сколько строк после неё",
@@ -198,12 +191,12 @@ POSITION_MISTAKES = mistakes(
         "a stored table is cut to the length, and a longer call gets too few rows | "
         "хранимая таблица обрезается по длине, и длинному вызову строк не хватает",
         "compute `length` rows in every call | считайте `length` строк каждый раз",
-        lambda: _table_cut),
+        lambda: _of_5000(lambda table, length: table[:length])),
     table_clamped=("",
         "beyond a stored table every position gets its last row | "
         "за пределами хранимой таблицы все позиции получают её последнюю строку",
         "compute `length` rows in every call | считайте `length` строк каждый раз",
-        lambda: _table_clamped),
+        lambda: _of_5000(lambda table, length: table[torch.arange(length).clamp(max=4999)])),
     first_base_kept=("",
         "the table is stored by d_model, and a later call with another base gets it | "
         "таблица хранится по d_model, и вызов с другим base получает её же",

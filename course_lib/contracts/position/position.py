@@ -1,26 +1,24 @@
 """The contract of sinusoidal positions: every pair of columns turns at its own rate."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.call import Call
-from course_lib.contracts.engine.candidate import Breach, finite_wanted
+from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
-from course_lib.contracts.engine.judge import formed
-from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.judge import formed, independent
+from course_lib.contracts.engine.read import finite, tensor_of
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.position.mistakes import POSITION_MISTAKES, mistaken_encoding
 from course_lib.contracts.position.tables import angles, by_hand, make, probes, tolerance, truth
-from course_lib.report import ContractReport, Mismatch
+from course_lib.report import ContractReport
 
-_NOT_TENSOR = (
-    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
-)
 _DTYPE = (
     "the table is {came}: too coarse for angles; wanted float32 or float64 | "
     "таблица имеет тип {came}: для углов он слишком груб; нужен float32 или float64"
@@ -28,9 +26,6 @@ _DTYPE = (
 _SHAPE = (
     "the table has shape {came}, the call asks for {wanted} | "
     "у таблицы форма {came}, а вызов требует {wanted}"
-)
-_NOT_FINITE = (
-    "{count} of {size} numbers are NaN or infinite | NaN или бесконечности: {count} из {size} чисел"
 )
 _ZERO = (
     "at position 0 every angle is 0: sin 0 = 0 and cos 0 = 1, in turn | "
@@ -57,74 +52,37 @@ _SAME_ROWS = (
     "rows {p} and {q} are {came:.2g} apart, where {wanted:.2g} is right | "
     "между строками {p} и {q} расстояние {came:.2g}, а верно {wanted:.2g}"
 )
-_SHARED = (
-    "the caller wrote into an earlier result, and it came back: copy the stored table | "
-    "записанное в прежний результат оказалось в новом: отдавайте копию хранимой таблицы"
-)
 _REMEMBERED = (
     "after calls with other arguments the same call gives another table | "
     "после вызовов с другими аргументами тот же вызов даёт другую таблицу"
 )
 
 
-def _read(table: Any, call: Call) -> Tensor:
-    wanted = [call.length, call.d_model]
-    if not isinstance(table, Tensor):
-        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(table).__name__)
-    if table.dtype not in (torch.float32, torch.float64):
-        raise malformed("dtype", _DTYPE, "torch.float32, float64", came=table.dtype)
-    if list(table.shape) != wanted:
-        raise malformed("shape", _SHAPE, str(wanted), came=list(table.shape), wanted=wanted)
-    broken = ~table.isfinite()
-    if broken.any():
-        place = tuple(broken.nonzero()[0].tolist())
-        got, told = table[place].item(), finite_wanted()
-        facts = say(_NOT_FINITE, count=int(broken.sum()), size=table.numel())
-        shown = (Mismatch("table", place, got, told),)
-        raise Breach(
-            "not finite", str(got), told, mismatches=shown, facts=facts, clause="result_form"
-        )
-    return table.detach()
-
-
-def _compare(
-    got: Tensor, want: Tensor, slack: Tensor | float, kind: str, fact: str, name: str = "table"
-) -> float:
-    """The largest error; a breach where one is over its own slack, which grows with the angle."""
-    slack = torch.as_tensor(slack, dtype=torch.float64).expand(want.shape)
-    error = (got.double() - want).abs()
-    wrong = ~(error <= slack)
-    if not wrong.any():
-        return error.max().item()
-    places = [tuple(place) for place in wrong.nonzero()[:3].tolist()]
-    shown = tuple(Mismatch(name, p, got.double()[p].item(), want[p].item()) for p in places)
-    most, allowed = error[wrong].max().item(), slack[places[0]].item()
-    raise Breach(kind, most, allowed, mismatches=shown, facts=fact)
-
-
 def _zero(subject: Subject, call: Call, allowed: float) -> float:
     """Row 0: all sines 0, all cosines 1."""
-    want = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(1, call.d_model // 2)
-    return _compare(subject.value(call)[:1], want, allowed, "first row", say(_ZERO))
+    first = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(1, call.d_model // 2)
+    got, facts = subject.value(call)[:1], partial(say, _ZERO)
+    return subject.compare(call, got, first, allowed, kind="first row", facts=facts)
 
 
 def _prefix(subject: Subject, call: Call, allowed: float) -> float:
     """A longer table begins with the shorter one."""
     longer = call.length + 3
     short, long = subject.value(call), subject.value(call.but(length=longer))
-    fact = say(_PREFIX, longer=longer)
-    return _compare(short, long[: call.length].double(), allowed, "prefix", fact)
+    want, facts = long[: call.length], partial(say, _PREFIX, longer=longer)
+    return subject.compare(call, short, want, allowed, kind="prefix", facts=facts)
 
 
 def _pairs(subject: Subject, call: Call, allowed: float) -> float:
     """sin² + cos² = 1 in each pair."""
     sums = subject.value(call).double().square().unflatten(1, (-1, 2)).sum(-1)
-    wrong, fact = ((sums - 1).abs() > allowed).nonzero(), ""
-    if len(wrong):
-        row, pair = wrong[0].tolist()
-        fact = say(_PAIR, even=2 * pair, odd=2 * pair + 1, came=sums[row, pair].item())
-    want = torch.ones_like(sums)
-    return _compare(sums, want, allowed, "pairs", fact, "sin² + cos² (pair)")
+
+    def facts() -> str:
+        row, pair = ((sums - 1).abs() > allowed).nonzero()[0].tolist()
+        return say(_PAIR, even=2 * pair, odd=2 * pair + 1, came=sums[row, pair].item())
+
+    want, label = torch.ones_like(sums), "sin² + cos² (pair)"
+    return subject.compare(call, sums, want, allowed, kind="pairs", facts=facts, label=label)
 
 
 def _distance(subject: Subject, call: Call, allowed: float) -> float:
@@ -132,23 +90,27 @@ def _distance(subject: Subject, call: Call, allowed: float) -> float:
     table, slack = subject.value(call).double(), 1e-5 * call.d_model
     products, places = table @ table.T, torch.arange(call.length)
     want = products[0][(places.unsqueeze(1) - places).abs()]
-    wrong, fact = ((products - want).abs() > slack).nonzero(), ""
-    if len(wrong):
-        p, q = wrong[0].tolist()
-        fact = say(_DISTANCE, p=p, q=q, gap=abs(p - q))
-    return _compare(products, want, slack, "distance", fact, "row · row")
+
+    def facts() -> str:
+        p, q = ((products - want).abs() > slack).nonzero()[0].tolist()
+        return say(_DISTANCE, p=p, q=q, gap=abs(p - q))
+
+    kind, label = "distance", "row · row"
+    return subject.compare(call, products, want, slack, kind=kind, facts=facts, label=label)
 
 
 def _table(subject: Subject, call: Call, allowed: float) -> float:
     """The whole table, each number within what rounding to float32 explains."""
-    table, want, slack, fact = subject.value(call), subject.wanted(call), tolerance(call), ""
-    wrong = ~((table.double() - want).abs() <= slack)
-    if wrong.any():
+    table, want, slack = subject.value(call), subject.wanted(call), tolerance(call)
+
+    def facts() -> str:
+        wrong = ~((table.double() - want).abs() <= slack)
         row, column = wrong.nonzero()[0].tolist()
         even, angle = column - column % 2, angles(call)[row, column // 2].item()
         count, size = int(wrong.sum()), wrong.numel()
-        fact = say(_ANGLE, p=row, even=even, odd=even + 1, angle=angle, count=count, size=size)
-    return _compare(table, want, slack, "wrong", fact)
+        return say(_ANGLE, p=row, even=even, odd=even + 1, angle=angle, count=count, size=size)
+
+    return subject.compare(call, table, want, slack, facts=facts)
 
 
 def _closest(table: Tensor) -> float:
@@ -172,20 +134,9 @@ def _distinct(subject: Subject, call: Call, allowed: float) -> float:
     raise Breach("same rows", f"{came:.2g}", f"≥ {wanted / 2:.2g}", facts=fact)
 
 
-def _independent(subject: Subject, call: Call, allowed: float) -> float:
-    """Other calls in between, and a caller who writes into the result, change nothing."""
-    first = subject.value(call)
-    kept, fact = first.clone().double(), say(_REMEMBERED)
-    subject.value(call.but(length=call.length + 2))
-    subject.value(call.but(base=7.0))
-    subject.value(call.but(d_model=call.d_model + 2).but(base=None))
-    _compare(first, kept, 0.0, "overwritten", fact)
-    _compare(subject.value(call), kept, 0.0, "remembered", fact)
-    try:
-        first.zero_()
-    except RuntimeError:
-        return 0.0  # an expanded view cannot be written into
-    return _compare(subject.value(call), kept, 0.0, "shared", say(_SHARED))
+def _between(call: Call) -> list[Call]:
+    longer, wider = call.but(length=call.length + 2), call.but(d_model=call.d_model + 2)
+    return [longer, call.but(base=7.0), wider.but(base=None)]
 
 
 def _widest(calls: list[Call]) -> float:
@@ -227,7 +178,7 @@ def _clauses(subject: Subject) -> list[Clause]:
                "верно и вдали, за любой таблицей, с точностью float32", _table, far, _widest(far)),
         Clause("independent_results", "the same call, the same table, whatever came between | "
                "тот же вызов — та же таблица, что бы ни было между ними",
-               _independent, [make(5, 4), make(6, 6, 50.0)]),
+               independent(Tensor.zero_), [make(5, 4), make(6, 6, 50.0)]),
     ]
     # fmt: on
 
@@ -241,7 +192,22 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
     }
 
 
-_TERMS = Terms("sinusoidal_encoding", (truth, by_hand), _read, agree=1e-9)
+_FLOATS = (torch.float32, torch.float64)
+_TERMS = Terms(
+    "sinusoidal_encoding",
+    (truth, by_hand),
+    finite(
+        tensor_of(
+            lambda call: [call.length, call.d_model], _FLOATS, misshapen=_SHAPE, mistyped=_DTYPE
+        ),
+        "table",
+    ),
+    misses=lambda got, want, call: (got - want).abs(),
+    between=_between,
+    again=_REMEMBERED,
+    agree=1e-9,
+    label="table",
+)
 POSITION = Contract(
     "position",
     _TERMS,

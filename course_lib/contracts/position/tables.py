@@ -1,16 +1,16 @@
 """Calls of a sinusoidal encoding, their right tables, and the calls on which mistakes show."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.call import Call, Calls
-from course_lib.contracts.engine.diagnosis import Probe
-from course_lib.contracts.engine.look import Look, outcome, probed
+from course_lib.contracts.engine.look import Look, outcome, probed, written_into
 from course_lib.contracts.engine.subject import Subject
+from course_lib.contracts.engine.watch import Probe
 
 # Positions 0 to 3 of d_model = 4, base = 10000, worked out by hand: sin and cos of p and of p/100.
 _BY_HAND = (
@@ -72,7 +72,7 @@ def by_loops(call: Call, position: int) -> list[float]:
 def truth(call: Call) -> Tensor:
     """The right table; both references must agree on all rows, or on some of many."""
     table = by_library(call)
-    rows = range(call.length)
+    rows: Sequence[int] = range(call.length)
     if call.length > 64:  # all the rows of a long table, one by one, take longer than a contract
         rows = sorted({0, 1, 2, 63, call.length // 3, call.length - 1})
     plain = torch.tensor([by_loops(call, row) for row in rows], dtype=torch.float64)
@@ -109,7 +109,7 @@ def probes(subject: Subject) -> list[Probe]:
         *probed(make(400, 4), look=_far(200), core=False),
         *probed(make(9000, 4), look=_far(250), core=False),
         *probed(make(6, 10, 77.0), look=_after_another, core=False),
-        *probed(make(5, 6), look=_written_into, core=False),
+        *probed(make(5, 6), look=written_into(Tensor.zero_), core=False),
     ]
 
 
@@ -147,11 +147,3 @@ def _near(table: Tensor, want: Tensor, slack: float = 1e-3) -> bool:
 def _after_another(call: Call, encoding: Callable[..., Any]) -> Tensor:
     encoding(3, call.d_model)
     return _lifted(call, encoding)
-
-
-def _written_into(call: Call, encoding: Callable[..., Any]) -> bool:
-    """Whether writing into one table changes the next."""
-    first = outcome(call, encoding)
-    kept = first.clone()
-    first.zero_()
-    return torch.equal(outcome(call, encoding), kept)

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from course_lib.contracts.engine.candidate import Breach
+from course_lib.contracts.engine.subject import first_places
 from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
 
@@ -30,17 +31,14 @@ FACTS = {
     "{when} параметров два, и числа в них разные",
     "two_equal": "{when} there are two Parameters: equal now, but in two places of memory | "
     "{when} параметров два: сейчас они равны, но лежат в памяти отдельно",
-    "two_sharing":
-        "{when} there are two Parameters over one memory, so one matrix is stepped twice | "
-        "{when} параметров два, а память одна: одна матрица делает два шага",
-    "two_frozen":
-        "{when} there are two Parameters over one memory, and a frozen one never learns | "
-        "{when} параметров два, а память одна; замороженный не обучается",
+    "two_sharing": "{when} there are two Parameters over one memory, so one matrix is stepped "
+    "twice | {when} параметров два, а память одна: одна матрица делает два шага",
+    "two_frozen": "{when} there are two Parameters over one memory, and a frozen one never learns "
+    "| {when} параметров два, а память одна; замороженный не обучается",
     "listed": "{when} parameters() lists the shared Parameter {came} times | "
     "{when} общий параметр встречается в parameters() столько раз: {came}",
-    "replaced":
-        "{when} another Parameter stands there than before | {when} на его месте стоит другой "
-    "параметр",
+    "replaced": "{when} another Parameter stands there than before | "
+    "{when} на его месте стоит другой параметр",
     "frozen":
         "the shared Parameter does not require a gradient | общий параметр не требует градиента",
     "no_gradient":
@@ -51,9 +49,8 @@ FACTS = {
     "шаг сдвигает общий параметр не так, как одиночный; отличие {came}",
     "not_converted":
         "after .to({wanted}) the weight is {came} | после .to({wanted}) вес имеет тип {came}",
-    "copy_shared":
-        "the deep copy holds the Parameter of the original | в глубокой копии стоит параметр "
-    "оригинала",
+    "copy_shared": "the deep copy holds the Parameter of the original | "
+    "в глубокой копии стоит параметр оригинала",
     "copied": "the deep copy has other numbers; they are off by {came} | "
     "в глубокой копии другие числа; отличие {came}",
     "loaded": "the loaded numbers are not those that were saved; they are off by {came} | "
@@ -67,12 +64,7 @@ FACTS = {
 
 
 def breach(
-    fact: str,
-    came: Any,
-    wanted: Any,
-    clause: str = "",
-    shown: tuple[Mismatch, ...] = (),
-    **values: Any,
+    fact: str, came: Any, wanted: Any, clause: str = "", *shown: Mismatch, **values: Any
 ) -> Breach:
     """A demand not met: the fact in words, what came, what was wanted."""
     text = say(FACTS[fact], came=came, wanted=wanted, **values)
@@ -85,10 +77,6 @@ def compare(name: str, got: Tensor | None, wanted: Tensor, fact: str) -> None:
         raise breach("no_gradient", "None", "a gradient")
     apart = (got.double() - wanted.double()).abs()
     far = apart > 1e-5 * (1 + wanted.double().abs())
-    if not far.any():
-        return
-    places = [tuple(place) for place in far.nonzero()[:3].tolist()]
-    shown = tuple(
-        Mismatch(name, place, got[place].item(), wanted[place].item()) for place in places
-    )
-    raise breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", shown)
+    if far.any():
+        shown = first_places(name, far, got, wanted)
+        raise breach(fact, f"{float(apart.max()):.2g}", "1e-05", "", *shown)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,14 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.contracts.engine.call import Call, Calls
-from course_lib.contracts.engine.candidate import call_candidate, finite_wanted
+from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
+from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms
+from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
+from course_lib.contracts.tying import steps
 from course_lib.contracts.tying.facts import FACTS, breach, compare
-from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying, tie_rightly
-from course_lib.contracts.tying.steps import adamw_step, backward, probes, sgd_step, slopes, step
+from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
 from course_lib.report import ContractReport, Mismatch
 
 
@@ -52,22 +55,20 @@ def _weight(module: Any, name: str) -> Any:
     return getattr(getattr(module, name), "weight", None)
 
 
-def _tied_form(subject: Subject, call: Call, allowed: float) -> float:
+def _tied_form(subject: Subject, call: Call, allowed: float) -> None:
     _built(subject, call)
-    return 0.0
 
 
-def _sizes(subject: Subject, call: Call, allowed: float) -> float:
+def _sizes(subject: Subject, call: Call, allowed: float) -> None:
     module, wanted = _built(subject, call), [call.vocab_size, call.d_model]
     for name in ("embedding", "head"):
         came = list(_weight(module, name).shape)
         if came != wanted:
             raise breach("size", came, wanted, "sizes", name=name)
-    return 0.0
 
 
-def _one(module: Any, after: str = "built") -> nn.Parameter:
-    """The one Parameter; breach if there are two, or if it is not listed once."""
+def _one(module: Any, after: str = "built", before: nn.Parameter | None = None) -> nn.Parameter:
+    """The one Parameter; breach if there are two, if it is not listed once, or not that before."""
     embedding, head = module.embedding.weight, module.head.weight
     when = say(FACTS[after])
     if embedding is not head:
@@ -78,54 +79,50 @@ def _one(module: Any, after: str = "built") -> nn.Parameter:
         else:
             learning = embedding.requires_grad and head.requires_grad
             key = "two_sharing" if learning else "two_frozen"
-        shown = (Mismatch("head.weight is embedding.weight", (), False, True),)
+        shown = Mismatch("head.weight is embedding.weight", (), False, True)
         raise breach(key, 2, 1, "", shown, when=when)
     listed = sum(parameter is embedding for parameter in module.parameters())
     if listed != 1:
         raise breach("listed", listed, 1, "one_parameter", when=when)
+    if before is not None and embedding is not before:
+        raise breach("replaced", 2, 1, when=when)
     return embedding
 
 
-def _identity(subject: Subject, call: Call, allowed: float) -> float:
+def _identity(subject: Subject, call: Call, allowed: float) -> None:
     """Reading the weights again, or changing the mode, changes nothing."""
     module = _built(subject, call)
     weight = _one(module)
     for mode in (False, True):
         module.train(mode)
-        if _one(module, "mode") is not weight:
-            raise breach("replaced", 2, 1, when=say(FACTS["mode"]))
-    return 0.0
+        _one(module, "mode", weight)
 
 
-def _gradient(subject: Subject, call: Call, allowed: float) -> float:
+def _gradient(subject: Subject, call: Call, allowed: float) -> None:
     """The gradient is the sum of what either use gives."""
     module = _built(subject, call)
     weight = _one(module)
     if not weight.requires_grad:
         raise breach("frozen", "requires_grad=False", "requires_grad=True")
-    call_candidate(partial(backward, module))
-    wanted = sum(slopes(weight, weight))
-    compare("grad", weight.grad, wanted, "gradient")
-    return 0.0
+    call_candidate(partial(steps.backward, module))
+    compare("grad", weight.grad, torch.add(*steps.slopes(weight, weight)), "gradient")
 
 
-def _steps(subject: Subject, call: Call, allowed: float) -> float:
+def _steps(subject: Subject, call: Call, allowed: float) -> None:
     """Steps move it as they would move a lone Parameter: by both gradients, once."""
-    for rule in (sgd_step, adamw_step):
+    for rule in (steps.sgd_step, steps.adamw_step):
         module = _built(subject, call)
         weight = _one(module)
         lone = nn.Parameter(weight.detach().clone())
-        lone.grad = sum(slopes(lone, lone))
+        grad = torch.add(*steps.slopes(lone, lone))
         for _ in range(2):
-            rule(lone)
-            call_candidate(partial(step, module, rule))
-            if _one(module, "step") is not weight:
-                raise breach("replaced", 2, 1, when=say(FACTS["step"]))
-            compare("weight", weight.detach(), lone.detach(), "moved")
-    return 0.0
+            rule(lone, grad)
+            call_candidate(partial(steps.step, module, rule))
+            moved = _one(module, "step", weight)
+            compare("weight", moved.detach(), lone.detach(), "moved")
 
 
-def _conversion(subject: Subject, call: Call, allowed: float) -> float:
+def _conversion(subject: Subject, call: Call, allowed: float) -> None:
     """Other types of numbers, there and back."""
     module = _built(subject, call)
     for dtype in (torch.float64, torch.bfloat16, torch.float32):
@@ -133,20 +130,18 @@ def _conversion(subject: Subject, call: Call, allowed: float) -> float:
         came = _one(module, "conversion").dtype
         if came != dtype:
             raise breach("not_converted", came, dtype)
-    return 0.0
 
 
-def _copy(subject: Subject, call: Call, allowed: float) -> float:
+def _copy(subject: Subject, call: Call, allowed: float) -> None:
     """A deep copy is tied too, and it is another model."""
     module = _built(subject, call)
     twin = call_candidate(partial(copy.deepcopy, module))
     if _one(twin, "copy") is _one(module):
         raise breach("copy_shared", 1, 2)
     compare("weight", twin.head.weight.detach(), module.head.weight.detach(), "copied")
-    return 0.0
 
 
-def _loading(subject: Subject, call: Call, allowed: float) -> float:
+def _loading(subject: Subject, call: Call, allowed: float) -> None:
     """A fresh model that loads the numbers of another stays tied and has them."""
     module, fresh = (_built(subject, call) for _ in range(2))
     with torch.no_grad():
@@ -155,10 +150,9 @@ def _loading(subject: Subject, call: Call, allowed: float) -> float:
     call_candidate(partial(fresh.load_state_dict, state))
     weight = _one(fresh, "loading")
     compare("weight", weight.detach(), module.embedding.weight.detach(), "loaded")
-    return 0.0
 
 
-def _builds(subject: Subject, call: Call, allowed: float) -> float:
+def _builds(subject: Subject, call: Call, allowed: float) -> None:
     """Another build shares nothing with the first, and other sizes in between are not kept."""
     module = _built(subject, call)
     kept = _one(module).detach().clone()
@@ -169,7 +163,7 @@ def _builds(subject: Subject, call: Call, allowed: float) -> float:
     with torch.no_grad():
         other.embedding.weight.add_(1.0)
     compare("weight", module.embedding.weight.detach(), kept, "builds_moved")
-    return _sizes(subject, call, allowed)
+    _sizes(subject, call, allowed)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -200,6 +194,29 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: on
 
 
+def _kept(subject: Subject, judge: Judge, build: Callable[..., Any]) -> str:
+    """How a judge finds that what was one is one no more; what was never one cannot be untied."""
+    module = build(6, 4)
+    if module.embedding.weight is not module.head.weight:
+        return "never one"
+    try:
+        judge(replace(subject, candidate=build), make(6, 4), 0.0)
+    except Breach as breach:
+        if not breach.clause:  # one of another clause is not about what this judge did
+            return breach.kind.split("_")[0]
+    return "kept"
+
+
+def _probes(subject: Subject) -> list[Probe]:
+    core = (
+        steps.state,
+        partial(steps.moves, steps.sgd_step),
+        partial(steps.moves, steps.adamw_step),
+    )
+    later = (partial(_kept, subject, judge) for judge in (_conversion, _copy, _loading, _builds))
+    return [Probe(look) for look in core] + [Probe(look, core=False) for look in later]
+
+
 def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, int]:
     module = _built(subject, make(7, 4))
     listed = sum(parameter.numel() for parameter in module.parameters())
@@ -210,7 +227,7 @@ TYING = Contract(
     "tying",
     Terms("build"),
     _clauses,
-    by_catalogue(TYING_MISTAKES, probes, mistaken_tying(tie_rightly)),
+    by_catalogue(TYING_MISTAKES, _probes, mistaken_tying()),
     figures=_figures,
 )
 
