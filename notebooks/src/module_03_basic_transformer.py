@@ -184,11 +184,12 @@ progress = Progress(
         "nll": ("core", "6. The loss of a padded batch"),
         "gallery": ("warm-up", "7. Predict before you run"),
         "sampling": ("core", "8. Write top-k and top-p"),
+        "contract": ("stretch", "9. Write a contract"),
     },
 )
 progress.show()
 
-# %% lang="ru" key="progress" en="12882512"
+# %% lang="ru" key="progress" en="00a69d22"
 progress = Progress(
     "module_03",
     {
@@ -200,6 +201,7 @@ progress = Progress(
         "nll": ("core", "6. Потери на батче с паддингом"),
         "gallery": ("warm-up", "7. Сначала предскажите"),
         "sampling": ("core", "8. Напишите top-k и top-p"),
+        "contract": ("stretch", "9. Напишите контракт"),
     },
 )
 progress.show()
@@ -3866,6 +3868,107 @@ r"""
 Сначала температура — остаётся один токен; сначала отсечение — остаются два, и последующее охлаждение второго не уберёт. Одни и те же настройки дают разные тексты в разных программах и даже в двух версиях одной библиотеки ([transformers#8686](https://github.com/huggingface/transformers/issues/8686)). При температуре 1 место температуры ничем себя не выдаёт, поэтому проверяйте его при температуре, далёкой от 1; а то, что top-k стоит перед top-p, видно и при ней, как показывает последняя строка: сначала k — остаются два токена, сначала p — остались бы три.
 """
 
+# %% [markdown] lang="en" key="ex-contract-statement"
+r"""
+### Exercise 9 (stretch). Write a contract
+
+Our contracts have judged your code; now your contract is judged. Write asserts that hold *any* `token_distribution` to what this section promised. Compare with numbers worked out by hand: a project of your own has no second implementation to ask.
+
+`score_contract` runs your contract on 57 wrong functions and 6 right ones that you do not see. A right one must pass, however it is written and rounded; at least four in five wrong ones must make you raise. Each run describes one that slipped through.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-statement" en="8247984d"
+r"""
+### Упражнение 9 (со звёздочкой). Напишите контракт
+
+Наши контракты проверяли ваш код; теперь проверят ваш контракт. Напишите условия (assert), по которым *любая* `token_distribution` держит обещания этого раздела. Сравнивайте с числами, посчитанными вручную: в вашем проекте второй реализации не будет.
+
+`score_contract` прогоняет ваш контракт на 57 неверных функциях и 6 верных, которых вы не видите. Верную нужно принять, как бы она ни была написана и ни округляла; из неверных исключение должны вызвать хотя бы четыре из пяти. После каждого запуска описана одна из пропущенных.
+"""
+
+# %% key="ex-contract" role="stub" exercise="contract"
+def my_sampling_contract(token_distribution) -> None:
+    # en: raise, by an assert for example, where a promise is broken; otherwise return nothing
+    # ru: вызовите исключение (например, через assert), если обещание нарушено; иначе просто выйдите
+    raise NotImplementedError
+
+# %% key="contract-panel" role="library"
+from course_lib.mistakes.sampling_panel import score_contract
+
+# %% key="ex-contract-check" role="check" exercise="contract"
+progress.check("contract", score_contract, my_sampling_contract)
+
+# %% [markdown] lang="en" key="ex-contract-hint-1" role="hint" exercise="contract"
+r"""
+Which logits give shares that you can do in your head? `[math.log(share) for share in (2, 4, 1, 3)]` gives 0.2, 0.4, 0.1, 0.3, out of order, so that a lost order shows. A small function inside yours that calls, compares to 1e-5 and names the settings when it fails makes every promise one line.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-1" en="da5ae4f5" role="hint" exercise="contract"
+r"""
+От каких логитов доли считаются в уме? `[math.log(share) for share in (2, 4, 1, 3)]` даёт 0,2, 0,4, 0,1 и 0,3, причём не по порядку, так что потерянный порядок будет заметен. Напишите внутри своей функции маленькую: она вызывает, сравнивает с точностью до 1e-5 и при неудаче называет настройки. Тогда каждое обещание займёт одну строку.
+"""
+
+# %% [markdown] lang="en" key="ex-contract-hint-2" role="hint" exercise="contract"
+r"""
+Try each knob alone, then in pairs. A pair is worth a line only if the wrong order gives another answer: with `top_k=2, top_p=0.5` the likeliest token holds 4/7 of what top-k left, but only 0.4 of everything.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-2" en="1debc368" role="hint" exercise="contract"
+r"""
+Проверьте каждый регулятор отдельно, затем пары. Пара стоит строки, только если при неверном порядке ответ другой: при `top_k=2, top_p=0.5` у самого вероятного токена 4/7 того, что оставил top-k, но лишь 0,4 от всего.
+"""
+
+# %% [markdown] lang="en" key="ex-contract-hint-3" role="hint" exercise="contract"
+r"""
+Then the edges: four equal logits; a sum that reaches $p$ exactly; $p = 1$ and $p$ near 0; logits of ±1000; a `ValueError` for each senseless argument; the caller's list after the call; an earlier result after a later call.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-3" en="7e8918d6" role="hint" exercise="contract"
+r"""
+Теперь края: четыре равных логита; сумма, точно равная $p$; $p = 1$ и $p$ около 0; логиты ±1000; `ValueError` на каждый бессмысленный аргумент; переданный список после вызова; прежний результат после следующего вызова.
+"""
+
+# %% key="ex-contract-solution" role="solution" exercise="contract"
+def my_sampling_contract(token_distribution) -> None:
+    known = [math.log(share) for share in (2, 4, 1, 3)]
+
+    def gives(wanted, logits=known, **settings):
+        passed_in = list(logits)
+        result = token_distribution(passed_in, **settings)
+        came = list(result)
+        assert len(came) == len(wanted), (settings, came)
+        assert all(abs(a - b) < 1e-5 for a, b in zip(came, wanted)), (settings, came, wanted)
+        token_distribution([0.0, 5.0, 1.0, 2.0], top_k=1)
+        assert passed_in == list(logits) and list(result) == came, settings
+
+    gives([0.2, 0.4, 0.1, 0.3])
+    gives([4 / 30, 16 / 30, 1 / 30, 9 / 30], temperature=0.5)
+    gives([0, 4 / 7, 0, 3 / 7], top_k=2)
+    gives([2 / 9, 4 / 9, 0, 3 / 9], top_p=0.75)
+    gives([0, 4 / 7, 0, 3 / 7], top_k=2, top_p=0.6)
+    gives([0, 1, 0, 0], top_k=2, top_p=0.5)
+    gives([0, 16 / 25, 0, 9 / 25], temperature=0.5, top_p=0.8)
+    gives([0.2, 0.4, 0.1, 0.3], top_p=1.0)
+    gives([0, 1, 0, 0], top_p=1e-9)
+    gives([0.5, 0.5, 0, 0], [0.0] * 4, top_p=0.5)
+    gives([0.5, 0.5, 0, 0], [0.0] * 4, top_k=2)
+    gives([0, 1], [-1000.0, 1000.0])
+    bad = {"temperature": (0, -1), "top_k": (0, 5), "top_p": (0, 1.5)}
+    for name, value in [(name, value) for name, values in bad.items() for value in values]:
+        expect_raises(ValueError, token_distribution, known, **{name: value})
+    for logits in ([], [0.0, math.nan], [0.0, math.inf], [0.0, -math.inf]):
+        expect_raises(ValueError, token_distribution, logits)
+
+# %% [markdown] lang="en" key="ex-contract-say"
+r"""
+This has a name, *mutation testing*: plant faults, count how many your tests notice. A test that never failed has not shown that it can; and one that refuses right code is soon switched off.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-say" en="4c2c70bd"
+r"""
+У этого есть название — *мутационное тестирование*: подбросьте ошибки и посчитайте, сколько из них заметят ваши тесты. Тест, который ни разу не падал, не показал, что умеет падать; а тот, что отвергает верный код, скоро отключат.
+"""
+
 # %% [markdown] lang="en" key="greedy-ask"
 r"""
 ### When to stop
@@ -3904,14 +4007,14 @@ r"""
 r"""
 ## 12. What you have checked
 
-The next cell holds the course's own code to the contracts once more, and with it your loss function from exercise 5. Put your other functions in and run it again.
+The next cell holds the course's own code to the contracts once more, and with it your loss function from exercise 6. Put your other functions in and run it again.
 """
 
-# %% [markdown] lang="ru" key="recap-ask" en="71d11a3d"
+# %% [markdown] lang="ru" key="recap-ask" en="232b81be"
 r"""
 ## 12. Что вы проверили
 
-Следующая ячейка ещё раз проверяет контрактами собственный код курса и вашу функцию потерь из упражнения 5. Подставьте и другие свои функции и запустите её снова.
+Следующая ячейка ещё раз проверяет контрактами собственный код курса и вашу функцию потерь из упражнения 6. Подставьте и другие свои функции и запустите её снова.
 """
 
 # %% key="recap-contracts"

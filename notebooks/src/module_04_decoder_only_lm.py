@@ -148,12 +148,13 @@ progress = Progress(
         "cache": ("core", "2. Add the cache to the naive generator"),
         "gallery": ("warm-up", "3. Predict before you run"),
         "fix": ("core", "4. Three bugs, and only the contract to help"),
-        "nucleus": ("core", "5. Top-p for a batch"),
-        "balance": ("stretch", "6. Where decoding stops waiting for memory"),
+        "contract": ("stretch", "5. Write the contract of a cache"),
+        "nucleus": ("core", "6. Top-p for a batch"),
+        "balance": ("stretch", "7. Where decoding stops waiting for memory"),
     },
 )
 
-# %% lang="ru" key="progress" en="008f6551"
+# %% lang="ru" key="progress" en="f11280f4"
 progress = Progress(
     "module_04",
     {
@@ -161,8 +162,9 @@ progress = Progress(
         "cache": ("core", "2. Добавьте кэш к генератору на циклах"),
         "gallery": ("warm-up", "3. Сначала предскажите"),
         "fix": ("core", "4. Три ошибки, и в помощь только контракт"),
-        "nucleus": ("core", "5. Top-p для батча"),
-        "balance": ("stretch", "6. Где декодирование перестаёт ждать память"),
+        "contract": ("stretch", "5. Напишите контракт кэша"),
+        "nucleus": ("core", "6. Top-p для батча"),
+        "balance": ("stretch", "7. Где декодирование перестаёт ждать память"),
     },
 )
 
@@ -2115,6 +2117,87 @@ r"""
 Три пункта, три места: что было раньше, что может читать кусок, что хранит полный контекст. Один короткий промпт, токен за токеном, не поймал бы ни одной из трёх ошибок.
 """
 
+# %% [markdown] lang="en" key="ex-contract-statement"
+r"""
+### Exercise 5 (stretch). Write the contract of a cache
+
+`check_cache_contract` has judged you twice. Now write one. It gets a `model` with `full_logits(ids)` and `cached_logits(ids, chunks)`, arrays [T, vocab_size], and with its `vocab_size` and `context_length`; `chunks` are widths that sum to `len(ids)`. Where the cache changes the logits, or more than `context_length` tokens are accepted, raise.
+
+The assert is all but given: equal logits. What you train is the choice of *texts and chunks*. `score_contract` runs your contract on 43 wrong models and 6 right ones; accept every right one and refuse at least four in five of the others.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-statement" en="608520bd"
+r"""
+### Упражнение 5 (со звёздочкой). Напишите контракт кэша
+
+`check_cache_contract` проверял вас уже дважды. Теперь напишите контракт сами. Он получает `model` с методами `full_logits(ids)` и `cached_logits(ids, chunks)`, которые возвращают массивы [T, vocab_size], и с числами `vocab_size` и `context_length`; `chunks` — длины кусков, в сумме `len(ids)`. Если кэш меняет логиты или модель принимает больше `context_length` токенов, вызовите исключение.
+
+Само условие почти дано: логиты равны. Учитесь здесь выбирать *тексты и куски*. `score_contract` прогоняет ваш контракт на 43 неверных моделях и 6 верных; примите все верные и отвергните хотя бы четыре из пяти остальных.
+"""
+
+# %% key="ex-contract" role="stub" exercise="contract"
+def my_cache_contract(model) -> None:
+    # en: raise, by an assert for example, where the cache is wrong; otherwise return nothing
+    # ru: вызовите исключение (например, через assert), если кэш неверен; иначе просто выйдите
+    raise NotImplementedError
+
+# %% key="contract-panel" role="library"
+from course_lib.mistakes.cache_panel import score_contract
+
+# %% key="ex-contract-check" role="check" exercise="contract"
+progress.check("contract", score_contract, my_cache_contract)
+
+# %% [markdown] lang="en" key="ex-contract-hint-1" role="hint" exercise="contract"
+r"""
+Equal up to rounding: some models compute in single precision, so allow 1e-5 of the largest logit. And do not count on a vocabulary of 11 or a context of 12: ask the model.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-1" en="fcc4e403" role="hint" exercise="contract"
+r"""
+Равны с точностью до округления: часть моделей считает с одинарной точностью, поэтому допустите 1e-5 от наибольшего логита. И не рассчитывайте на словарь из 11 токенов и контекст 12: спросите у модели.
+"""
+
+# %% [markdown] lang="en" key="ex-contract-hint-2" role="hint" exercise="contract"
+r"""
+Fill the context exactly. Cut it as one chunk, as single tokens, as a long prompt with a short rest, as three tokens and then one by one. Which of the bugs of this section shows under which cut?
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-2" en="8f3ad1f2" role="hint" exercise="contract"
+r"""
+Заполните контекст ровно до конца. Разрежьте его так: один кусок; отдельные токены; длинный промпт с коротким остатком; три токена, а дальше по одному. Какая из ошибок этого раздела видна при каком разбиении?
+"""
+
+# %% [markdown] lang="en" key="ex-contract-hint-3" role="hint" exercise="contract"
+r"""
+Then what surrounds the numbers: the caller's two lists after the call; a result after the next call; a second prompt that begins like the last one; one token too many, in each of the two methods, wherever the cut is.
+"""
+
+# %% [markdown] lang="ru" key="ex-contract-hint-3" en="f903e18f" role="hint" exercise="contract"
+r"""
+Теперь то, что вокруг чисел: оба переданных списка после вызова; результат после следующего вызова; второй промпт с тем же началом, что у предыдущего; один лишний токен — в обоих методах и при любом разбиении.
+"""
+
+# %% key="ex-contract-solution" role="solution" exercise="contract"
+def my_cache_contract(model) -> None:
+    size = model.context_length
+    ids = [(3 * n * n + n) % model.vocab_size for n in range(size + 1)]
+
+    def compare(ids, chunks):
+        passed_in = list(ids), list(chunks)
+        full, cached = model.full_logits(list(ids)), model.cached_logits(*passed_in)
+        assert passed_in == (ids, chunks), "the arguments were changed"
+        assert abs(cached - full).max() <= 1e-5 * abs(full).max(), (ids, chunks)
+        came = cached.copy()
+        model.cached_logits(ids[::-1], chunks)
+        assert (cached == came).all(), "an earlier result was changed"
+
+    for chunks in ([size], [1] * size, [size - 2, 2], [3, *[1] * (size - 3)], [2] * (size // 2)):
+        compare(ids[:size], chunks)
+    compare([*ids[:3], ids[0], *ids[4:6]], [6])
+    expect_raises(Exception, model.full_logits, ids)
+    for chunks in ([size + 1], [size, 1], [1, size]):
+        expect_raises(Exception, model.cached_logits, ids, chunks)
+
 # %% [markdown] lang="en" key="fast-ask"
 r"""
 ## 7. Stage three: fast
@@ -2387,14 +2470,14 @@ r"""
 
 # %% [markdown] lang="en" key="ex-nucleus-statement"
 r"""
-### Exercise 5 (core). Top-p for a batch
+### Exercise 6 (core). Top-p for a batch
 
 Write `my_sample(logits, temperature, top_k, top_p, rng)` for logits `[B, V]`: one id per row, Module 3's rule in every row, `None` switches a filter off, temperature 0 is greedy. `rng.random()` gives one number in $[0, 1)$. A removed token must never be drawn, not even when that number is exactly 0.
 """
 
-# %% [markdown] lang="ru" key="ex-nucleus-statement" en="91ff53d2"
+# %% [markdown] lang="ru" key="ex-nucleus-statement" en="c6f42fc8"
 r"""
-### Упражнение 5 (основное). Top-p для батча
+### Упражнение 6 (основное). Top-p для батча
 
 Напишите `my_sample(logits, temperature, top_k, top_p, rng)` для логитов `[B, V]`: по одному номеру на строку, в каждой строке правило модуля 3, `None` отключает фильтр, температура 0 — жадный выбор. `rng.random()` даёт число из $[0, 1)$. Убранный токен не должен выпасть никогда, даже если это число равно в точности 0.
 """
@@ -3246,14 +3329,14 @@ progress.predict(
 
 # %% [markdown] lang="en" key="ex-balance-statement"
 r"""
-### Exercise 6 (stretch). Where decoding stops waiting for memory
+### Exercise 7 (stretch). Where decoding stops waiting for memory
 
 A step reads the weights once, and one cache for each text; each text brings its own operations. From which batch on does arithmetic take at least as long as reading? Bandwidth in bytes/s, peak in FLOP/s; the answer need not be a whole number, and it is `math.inf` if no batch is large enough.
 """
 
-# %% [markdown] lang="ru" key="ex-balance-statement" en="5fad0c6b"
+# %% [markdown] lang="ru" key="ex-balance-statement" en="f3259a6f"
 r"""
-### Упражнение 6 (со звёздочкой). Где декодирование перестаёт ждать память
+### Упражнение 7 (со звёздочкой). Где декодирование перестаёт ждать память
 
 Шаг читает веса один раз и по кэшу на каждый текст; каждый текст приносит и свои операции. Начиная с какого размера батча вычисления занимают не меньше времени, чем чтение? Пропускная способность — в байтах в секунду, пик — в FLOP/с; ответ не обязан быть целым, а если не хватит никакого батча, это `math.inf`.
 """

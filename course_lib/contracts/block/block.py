@@ -16,12 +16,12 @@ from course_lib.contracts.block.layers import (
     inputs,
 )
 from course_lib.contracts.block.mistakes import BLOCK_MISTAKES, mistaken_block
+from course_lib.contracts.engine import look
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.clause import Clause, Contract, tracked
 from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, right, slopes, steady, unless
 from course_lib.contracts.engine.look import arguments_kept, outcome, probed
-from course_lib.contracts.engine.look import gradients as seen_gradients
 from course_lib.contracts.engine.read import finite, tensor_like
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
@@ -145,7 +145,7 @@ def _probes(subject: Subject) -> list[Probe]:
     return [
         *probed(drawn(201, 2, 3, 5, kinds=_MIXED), drawn(202, 2, 4, 3)),
         *probed(drawn(203, 3, 4, kinds=_MIXED), core=False),
-        *probed(drawn(204, 2, 3, 4), look=seen_gradients(direction), core=False),
+        *probed(drawn(204, 2, 3, 4), look=look.gradients(direction), core=False),
         *probed(drawn(205, 2, 3, 4), look=arguments_kept, core=False),
         *probed(drawn(206, 2, 3, 4), look=_times_called, core=False),
         *probed(drawn(207, 2, 2, 4), look=_after_another, core=False),
