@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.text import localized
+from course_lib.text import localized, say
 
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MACHINE_WORDS = {
-    "unknown": {"en": "unknown", "ru": "не удалось узнать"},
-    "kernel": {"en": "kernel {kernel}", "ru": "вычислительное ядро {kernel}"},
-    "threads": {"en": "threads: {threads}", "ru": "потоков: {threads}"},
+    "unknown": "unknown | не удалось узнать",
+    "kernel": "kernel {kernel} | вычислительное ядро {kernel}",
+    "threads": "threads: {threads} | потоков: {threads}",
 }
 
 
@@ -144,7 +144,7 @@ def _processor_name() -> str:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine() or localized(_MACHINE_WORDS["unknown"])
+    return platform.processor() or platform.machine() or say(_MACHINE_WORDS["unknown"])
 
 
 def _blas_in_words() -> str:
@@ -154,7 +154,7 @@ def _blas_in_words() -> str:
         words = [f"{built['name']} {built['version']}", *_asked_openblas()]
         told = [f"{name}={os.environ[name]}" for name in THREAD_SETTINGS if name in os.environ]
         return ", ".join(words + told)
-    return localized(_MACHINE_WORDS["unknown"])
+    return say(_MACHINE_WORDS["unknown"])
 
 
 def _asked_openblas() -> list[str]:
@@ -165,7 +165,7 @@ def _asked_openblas() -> list[str]:
             kernel.restype = ctypes.c_char_p
             threads = library.scipy_openblas_get_num_threads64_()
             return [
-                localized(_MACHINE_WORDS["kernel"], kernel=kernel().decode()),
-                localized(_MACHINE_WORDS["threads"], threads=threads),
+                say(_MACHINE_WORDS["kernel"], kernel=kernel().decode()),
+                say(_MACHINE_WORDS["threads"], threads=threads),
             ]
     return []

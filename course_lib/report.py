@@ -7,54 +7,37 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from course_lib.text import localized
+from course_lib.text import both, say
 
 _REPORT_TEXTS = {
-    "passed": {
-        "en": "✓ {contract}: all {n} clauses hold",
-        "ru": "✓ {contract}: выполнены все пункты ({n})",
-    },
-    "not_attempted": {"en": "○ {contract}: not attempted", "ru": "○ {contract}: решения пока нет"},
-    "broken": {
-        "en": '✗ {contract}: the clause "{clause}" is broken',
-        "ru": "✗ {contract}: нарушен пункт «{clause}»",
-    },
-    "held": {
-        "en": "; clauses that hold before it: {held} of {count}",
-        "ru": "; до него выполнено пунктов: {held} из {count}",
-    },
-    "clause": {"en": "clause", "ru": "пункт"},
-    "measured": {"en": "measured", "ru": "измерено"},
-    "allowed": {"en": "tolerated", "ru": "допустимо"},
-    "predicted": {"en": "predicted", "ru": "предсказано"},
-    "meaning": {"en": "what it means", "ru": "что это значит"},
-    "unchecked": {"en": "not checked: {names}", "ru": "не проверено: {names}"},
-    "demanded": {"en": "demanded: ", "ru": "требуется: "},
-    "input": {
-        "en": "failing input, cut down as far as it still fails:",
-        "ru": "вход, на котором видно нарушение (уменьшен, насколько удалось):",
-    },
-    "differs": {"en": "first differences:", "ru": "первые расхождения:"},
-    "mismatch": {
-        "en": "{place}: got {got}, expected {expected}",
-        "ru": "{place}: получено {got}, ожидалось {expected}",
-    },
-    "diagnosis": {"en": "diagnosis: ", "ru": "диагноз: "},
-    "fix": {"en": "fix", "ru": "исправление"},
-    "too_big": {
-        "en": "{dtype}, shape {shape}, from {low} to {high}",
-        "ru": "{dtype}, форма {shape}, от {low} до {high}",
-    },
-    "no_error": {
-        "en": "expected {wanted} from {call}, but no error came: it returned {result}",
-        "ru": "от {call} ожидалась ошибка {wanted}, но ошибки не было: получен результат {result}",
-    },
-    "other_error": {
-        "en": "expected {wanted} from {call}, but {came} came: {message}",
-        "ru": "от {call} ожидалась ошибка {wanted}, а возникла {came}: {message}",
-    },
+    "passed": "✓ {contract}: all {n} clauses hold | ✓ {contract}: выполнены все пункты ({n})",
+    "not_attempted": "○ {contract}: not attempted | ○ {contract}: решения пока нет",
+    "broken": '✗ {contract}: the clause "{clause}" is broken | ✗ {contract}: нарушен пункт '
+    "«{clause}»",
+    "held": "; clauses that hold before it: {held} of {count} | ; до него выполнено пунктов: "
+    "{held} из {count}",
+    "clause": "clause | пункт",
+    "measured": "measured | измерено",
+    "allowed": "tolerated | допустимо",
+    "predicted": "predicted | предсказано",
+    "meaning": "what it means | что это значит",
+    "unchecked": "not checked: {names} | не проверено: {names}",
+    "demanded": "demanded:  | требуется: ",
+    "input": "failing input, cut down as far as it still fails: | вход, на котором видно "
+    "нарушение (уменьшен, насколько удалось):",
+    "differs": "first differences: | первые расхождения:",
+    "mismatch": "{place}: got {got}, expected {expected} | {place}: получено {got}, ожидалось "
+    "{expected}",
+    "diagnosis": "diagnosis:  | диагноз: ",
+    "fix": "fix | исправление",
+    "too_big": "{dtype}, shape {shape}, from {low} to {high} | {dtype}, форма {shape}, от {low} "
+    "до {high}",
+    "no_error": "expected {wanted} from {call}, but no error came: it returned {result} | от "
+    "{call} ожидалась ошибка {wanted}, но ошибки не было: получен результат {result}",
+    "other_error": "expected {wanted} from {call}, but {came} came: {message} | от {call} "
+    "ожидалась ошибка {wanted}, а возникла {came}: {message}",
 }
-_FIX = "|".join(_REPORT_TEXTS["fix"].values())
+_FIX = "|".join(both(_REPORT_TEXTS["fix"]).values())
 _CODE_HINT = re.compile(rf" (\((?:{_FIX}): (?:[^()]|\((?:[^()]|\([^()]*\))*\))*\);?)(?= |$)")
 
 
@@ -160,14 +143,14 @@ def expect_raises(
         return str(error)
     except Exception as error:
         came = {"came": type(error).__name__, "message": error}
-        raise AssertionError(localized(_REPORT_TEXTS["other_error"], **names, **came)) from error
+        raise AssertionError(say(_REPORT_TEXTS["other_error"], **names, **came)) from error
     names["result"] = textwrap.shorten(repr(result), 60)
-    raise AssertionError(localized(_REPORT_TEXTS["no_error"], **names))
+    raise AssertionError(say(_REPORT_TEXTS["no_error"], **names))
 
 
 def _report_headline(report: ContractReport) -> str:
     key = _REPORT_TEXTS["passed" if report.attempted else "not_attempted"]
-    return report.headline or localized(key, contract=report.contract, n=len(report.clauses))
+    return report.headline or say(key, contract=report.contract, n=len(report.clauses))
 
 
 def _report_figure(value: float | str, *, bound: bool = False) -> str:
@@ -180,7 +163,7 @@ def _report_figure(value: float | str, *, bound: bool = False) -> str:
 def _report_rows(report: ContractReport) -> list[tuple[str, str, str, str]]:
     """The table as text: a heading, then one row a clause."""
     first, second, third, last = (
-        localized(_REPORT_TEXTS[name]) for name in ("clause", "measured", report.beside, "meaning")
+        say(_REPORT_TEXTS[name]) for name in ("clause", "measured", report.beside, "meaning")
     )
     rows = [(first, second, third, last)]
     for clause in report.clauses:
@@ -213,7 +196,7 @@ def _report_wrapped(text: str, indent: int, most: int) -> list[str]:
 def _report_notes(report: ContractReport) -> tuple[str, ...]:
     if not report.unchecked:
         return report.notes
-    unchecked = localized(_REPORT_TEXTS["unchecked"], names=", ".join(report.unchecked))
+    unchecked = say(_REPORT_TEXTS["unchecked"], names=", ".join(report.unchecked))
     return (*report.notes, unchecked)
 
 
@@ -235,24 +218,24 @@ def _report_html(report: ContractReport) -> str:
 
 def _violation_text(violation: ContractViolation) -> str:
     """The whole message; at most 24 lines of at most 84 columns."""
-    head = localized(_REPORT_TEXTS["broken"], contract=violation.contract, clause=violation.clause)
-    measured, allowed = (localized(_REPORT_TEXTS[key]) for key in ("measured", "allowed"))
+    head = say(_REPORT_TEXTS["broken"], contract=violation.contract, clause=violation.clause)
+    measured, allowed = (say(_REPORT_TEXTS[key]) for key in ("measured", "allowed"))
     bound = _report_figure(violation.allowed, bound=True)
     figures = f"{measured}: {_report_figure(violation.measured)}; {allowed}: {bound}"
     if violation.held:
-        figures += localized(_REPORT_TEXTS["held"], **violation.held)
-    demanded = localized(_REPORT_TEXTS["demanded"]) + violation.meaning
+        figures += say(_REPORT_TEXTS["held"], **violation.held)
+    demanded = say(_REPORT_TEXTS["demanded"]) + violation.meaning
     lines = [head, *_report_wrapped(demanded, 2, 2), *_report_wrapped(figures, 2, 2)]
     if violation.failing_input:
-        lines.append("  " + localized(_REPORT_TEXTS["input"]))
+        lines.append("  " + say(_REPORT_TEXTS["input"]))
         arguments = violation.failing_input.items()
         shown = [line for argument in arguments for line in _violation_value(*argument)]
         lines += shown if len(shown) <= 8 else [*shown[:7], "    …"]
     if violation.mismatches:
-        lines.append("  " + localized(_REPORT_TEXTS["differs"]))
+        lines.append("  " + say(_REPORT_TEXTS["differs"]))
         lines += [_violation_mismatch(mismatch) for mismatch in violation.mismatches[:3]]
     if violation.diagnosis:
-        diagnosis = localized(_REPORT_TEXTS["diagnosis"]) + violation.diagnosis
+        diagnosis = say(_REPORT_TEXTS["diagnosis"]) + violation.diagnosis
         told, *more = _CODE_HINT.split(diagnosis)  # a hint stands whole, on a line of its own
         lines += _report_wrapped(told, 2, 24)
         for hint, after in zip(more[::2], more[1::2], strict=True):
@@ -283,7 +266,7 @@ def _violation_value(name: str, value: Any) -> list[str]:
     if len(text) > 190 and hasattr(value, "shape"):
         shape = list(value.shape)
         low, high = (_violation_number(end.item()) for end in (value.min(), value.max()))
-        text = localized(_REPORT_TEXTS["too_big"], dtype=kind, shape=shape, low=low, high=high)
+        text = say(_REPORT_TEXTS["too_big"], dtype=kind, shape=shape, low=low, high=high)
         note = ""
     return _report_wrapped(f"{name} = {text}{note}", 4, 3)
 
@@ -296,5 +279,5 @@ def _violation_mismatch(mismatch: Mismatch) -> str:
     )
     place = mismatch.field + (str(list(mismatch.index)) if mismatch.index else "")
     got, expected = (_violation_number(value, digits) for value in (got, expected))
-    line = localized(_REPORT_TEXTS["mismatch"], place=place, got=got, expected=expected)
+    line = say(_REPORT_TEXTS["mismatch"], place=place, got=got, expected=expected)
     return "    " + textwrap.shorten(line, 80, placeholder=" …")

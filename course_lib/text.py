@@ -22,6 +22,22 @@ def localized(texts: dict[str, str], **values: object) -> str:
     return template.format(**values)
 
 
+def both(text: str | tuple[str, ...]) -> dict[str, str]:
+    """Split "English | русский"; what is said in one language only is said so in every one.
+
+    A text that has " | " in it, as some code does, is given as a pair.
+    """
+    parts = tuple(text.split(" | ")) if isinstance(text, str) else text
+    if len(parts) not in (1, len(LANGUAGES)):
+        raise ValueError(f"one text, or one for each of {LANGUAGES}, got {text!r}")
+    return dict(zip(LANGUAGES, parts * (len(LANGUAGES) // len(parts)), strict=True))
+
+
+def say(text: str | tuple[str, ...], **values: object) -> str:
+    """Say a text in the reader's language, with its fields filled in."""
+    return localized(both(text), **values)
+
+
 def reader_language() -> str:
     """The code of the reader's language, as in "en"."""
     return LANGUAGE

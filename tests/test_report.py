@@ -220,8 +220,8 @@ def language_tables():
 
 
 def contract_texts():
-    """Every "English | русский" of the contracts, as a table like the others."""
-    for path in sorted((LIBRARY / "contracts").rglob("*.py")):
+    """Every "English | русский", as a table like the others."""
+    for path in sorted(LIBRARY.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for nodes in paired_strings(tree, SETTINGS.languages):
             values = [node.value for node in nodes if isinstance(node, ast.Constant)]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unicodedata import normalize
 
+from course_build.base.places import PACKAGE
 from course_build.proofreading.markdown import markdown_parts
 from course_build.proofreading.pieces import HOLE, SHARED, Part, Piece, join
 from course_build.proofreading.strings import (
@@ -21,7 +22,6 @@ from course_build.source.code import comments, without_commands
 from course_build.source.language import comment_groups
 from course_build.text.prose import parse_prose
 
-CONTRACTS = "course_lib/contracts/"  # where a text stands in one line for all languages
 NAME = re.compile(r"\w+")
 
 
@@ -45,14 +45,14 @@ def source_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]
 
 
 def table_pieces(path: str, text: str, languages: Sequence[str]) -> list[Piece]:
-    """The pieces of a Python file's tables {language: words}, and of its contract's texts."""
+    """The pieces of a Python file's tables {language: words}, and of its "English | русский"."""
     lines = text.split("\n")
     pieces: list[Piece] = []
     if any(f'"{language}"' in text for language in languages):
         for language, node, shared in localized_strings(ast.parse(text), languages):
             place = path, None, language, SHARED if shared else "table"
             pieces += _joined([string_parts(lines, node)], place)
-    if path.startswith(CONTRACTS):
+    if path.startswith(f"{PACKAGE}/"):  # where a text stands in one line for all languages
         for nodes in paired_strings(ast.parse(text), languages):
             told = [part for node in nodes for part in split_parts(string_parts(lines, node))]
             kind = "table" if len(told) == len(languages) else SHARED

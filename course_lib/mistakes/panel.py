@@ -9,9 +9,8 @@ from unittest import mock
 from course_lib.contracts.engine.candidate import is_stub, raised_facts
 from course_lib.contracts.engine.clause import Contract
 from course_lib.contracts.engine.mistake import Mistake
-from course_lib.contracts.engine.words import say
 from course_lib.report import ClauseResult, ContractReport, ContractViolation
-from course_lib.text import localized
+from course_lib.text import localized, say
 
 _SHARE = 0.8  # of the wrong ones: the rest are subtle, and one contract need not know them all
 _RIGHT = (

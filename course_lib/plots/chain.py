@@ -14,16 +14,6 @@ from course_lib.text import written_number
 CHAIN_ROW = 0.3  # inches that a token's row is high
 
 
-def _checked_terms(log_probs: ArrayLike) -> np.ndarray:
-    terms = finite_array("log_probs", log_probs, 1)
-    if (terms > 0).any():
-        index = int(np.argmax(terms > 0))
-        raise ValueError(f"log_probs[{index}] is {terms[index]:g}; a log-probability is at most 0")
-    if len(terms) > 32:
-        raise ValueError(f"{len(terms)} tokens are too many for one picture; pass at most 32")
-    return terms
-
-
 def _draw_factors(panel: Axes, terms: np.ndarray) -> None:
     for row, factor in enumerate(np.exp(terms).round(3)):
         panel.barh(row, factor, height=0.66, color=PALETTE["blue"])
@@ -58,9 +48,9 @@ def draw_chain(
              2, so a trained model's last digits leave no trace in the picture
              panel_titles, x_labels: two each, for the factors and for their sum.
     Shapes:  log_probs [T], T at most 32.
-    Raises:  ValueError for a log-probability above 0 or a wrong number of labels.
+    Raises:  ValueError for a wrong number of labels.
     """
-    terms = _checked_terms(log_probs)
+    terms = finite_array("log_probs", log_probs, 1)
     check_labels("token_labels", token_labels, len(terms), "token")
     check_labels("panel_titles", panel_titles, 2, "panel (factors, their sum)")
     check_labels("x_labels", x_labels, 2, "panel (factors, their sum)")

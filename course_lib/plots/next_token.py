@@ -12,22 +12,6 @@ from course_lib.plots.checks import check_labels, check_words, finite_array
 from course_lib.text import written_share
 
 
-def _checked_shares(distributions: ArrayLike) -> np.ndarray:
-    rows = finite_array("distributions", distributions, 2)
-    for index, row in enumerate(rows):
-        if (row < 0).any() or row.sum() > 1.01:  # numbers rounded before may pass 1 by a little
-            raise ValueError(
-                f"distributions[{index}] must be probabilities, at least 0 and together at most "
-                f"1; got {row.tolist()}, sum {row.sum():g}"
-            )
-    if len(rows) > 4 or rows.shape[1] > 20:
-        raise ValueError(
-            f"{len(rows)} policies with {rows.shape[1]} words leave no room; pass at most 4 "
-            "policies and the 20 likeliest words"
-        )
-    return rows
-
-
 def _draw_shares(panel: Axes, shares: np.ndarray, most: float) -> None:
     places = np.arange(len(shares))
     drawn = shares.round(3)  # a trained model's last digits leave no trace in the picture
@@ -60,9 +44,9 @@ def draw_next_token(
     Args:    distributions: drawn to 3 decimals; token_labels: the words, from top to bottom
              panel_titles: one a policy.
     Shapes:  distributions [policies, words], at most [4, 20]; a row may leave out unlikely words.
-    Raises:  ValueError for rows that are no probabilities or a wrong number of labels.
+    Raises:  ValueError for a wrong number of labels.
     """
-    rows = _checked_shares(distributions)
+    rows = finite_array("distributions", distributions, 2)
     check_labels("token_labels", token_labels, rows.shape[1], "word")
     check_labels("panel_titles", panel_titles, len(rows), "policy")
     check_words(x_label=x_label, y_label=y_label)

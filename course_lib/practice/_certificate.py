@@ -13,38 +13,28 @@ from course_lib.practice._practice_output import (
     practice_table,
 )
 from course_lib.practice._practice_texts import practice_level
-from course_lib.text import localized
+from course_lib.text import say
 
 _CERTIFICATE_TEXTS = {
-    "title": {
-        "en": "{name}: contracts passed in {module}, {done} of {count}",
-        "ru": "{name}: выполнено контрактов в {module} — {done} из {count}",
-    },
-    "passed": {"en": "Passed", "ru": "Выполнено"},
-    "exercise": {"en": "exercise", "ru": "упражнение"},
-    "level": {"en": "level", "ru": "уровень"},
-    "contract": {"en": "contract", "ru": "контракт"},
-    "clauses": {"en": "clauses", "ru": "пунктов"},
-    "digest": {"en": "Digest (SHA-256): {digest}", "ru": "Отпечаток (SHA-256): {digest}"},
-    "how": {
-        "en": "It is the digest of the text in the variable line, in UTF-8. To recompute it, run:",
-        "ru": "Это отпечаток строки line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
-    },
-    "proves": {
-        "en": "What it shows: list and digest belong together; neither was altered alone.",
-        "ru": "Что это показывает: список и отпечаток составлены вместе, по отдельности их не "
-        "меняли.",
-    },
-    "not": {
-        "en": "What it does not prove: who wrote the code, or that the contracts ran at all. The "
-        "progress file is the learner's to edit, and so are this notebook and this list; anybody "
-        "can make another list with its own digest. To convince somebody, show your code and let "
-        "them run the contracts.",
-        "ru": "Чего это не доказывает: кто написал код и запускались ли контракты вообще. Файл с "
-        "успехами, блокнот и сам этот список можно править как угодно, а к другому списку — "
-        "вычислить другой отпечаток. Чтобы убедить кого-нибудь, покажите свой код: пусть запустит "
-        "контракты сам.",
-    },
+    "title": "{name}: contracts passed in {module}, {done} of {count} | {name}: выполнено "
+    "контрактов в {module} — {done} из {count}",
+    "passed": "Passed | Выполнено",
+    "exercise": "exercise | упражнение",
+    "level": "level | уровень",
+    "contract": "contract | контракт",
+    "clauses": "clauses | пунктов",
+    "digest": "Digest (SHA-256): {digest} | Отпечаток (SHA-256): {digest}",
+    "how": "It is the digest of the text in the variable line, in UTF-8. To recompute it, run: | "
+    "Это отпечаток строки line в кодировке UTF-8. Чтобы вычислить его заново, выполните:",
+    "proves": "What it shows: list and digest belong together; neither was altered alone. | Что "
+    "это показывает: список и отпечаток составлены вместе, по отдельности их не меняли.",
+    "not": "What it does not prove: who wrote the code, or that the contracts ran at all. The "
+    "progress file is the learner's to edit, and so are this notebook and this list; anybody can "
+    "make another list with its own digest. To convince somebody, show your code and let them "
+    "run the contracts. | Чего это не доказывает: кто написал код и запускались ли контракты "
+    "вообще. Файл с успехами, блокнот и сам этот список можно править как угодно, а к другому "
+    "списку — вычислить другой отпечаток. Чтобы убедить кого-нибудь, покажите свой код: пусть "
+    "запустит контракты сам.",
 }
 
 
@@ -85,7 +75,7 @@ def certificate_pages(
     """The certificate as a page and as text."""
     told = {"name": facts["name"], "module": facts["module"]}
     told |= {"done": len(facts["passed"]), "count": facts["exercises"]}
-    title = localized(_CERTIFICATE_TEXTS["title"], **told)
+    title = say(_CERTIFICATE_TEXTS["title"], **told)
     rows = [
         (
             exercises[passed["exercise"]][1],
@@ -96,9 +86,9 @@ def certificate_pages(
         for passed in facts["passed"]
     ]
     names = ("exercise", "level", "contract", "clauses")
-    head = [localized(_CERTIFICATE_TEXTS[entry]) for entry in names]
-    said = [localized(_CERTIFICATE_TEXTS[entry]) for entry in ("how", "proves", "not")]
-    digest = localized(_CERTIFICATE_TEXTS["digest"], digest=certificate_digest(facts))
+    head = [say(_CERTIFICATE_TEXTS[entry]) for entry in names]
+    said = [say(_CERTIFICATE_TEXTS[entry]) for entry in ("how", "proves", "not")]
+    digest = say(_CERTIFICATE_TEXTS["digest"], digest=certificate_digest(facts))
     recipe = (
         "import hashlib",
         f"line = {certificate_line(facts)!r}",
@@ -106,7 +96,7 @@ def certificate_pages(
     )
     page = practice_page(
         practice_paragraph(title, strong=True),
-        practice_table(localized(_CERTIFICATE_TEXTS["passed"]), head, rows),
+        practice_table(say(_CERTIFICATE_TEXTS["passed"]), head, rows),
         practice_paragraph(digest),
         practice_paragraph(said[0]),
         f'<pre style="white-space:pre-wrap">{html.escape(chr(10).join(recipe))}</pre>',

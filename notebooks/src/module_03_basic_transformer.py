@@ -2374,6 +2374,25 @@ for name, tensor in stages.items():
     print(f"{name:8}", tuple(tensor.shape))
 assert torch.equal(layer.out(merged), layer(x))
 
+# %% key="drawing-diagrams" role="library"
+from course_lib.plots.diagrams import draw_block, draw_head_shapes
+
+# %% lang="en" key="head-shapes-figure"
+show_figure(
+    draw_head_shapes(),
+    name="head-shapes",
+    alt="One text of five tokens, width 12, cut into three heads of width 4. Each head makes a "
+    "causal 5 by 5 table of weights and mixes its values; merged, the three stand side by side.",
+)
+
+# %% lang="ru" key="head-shapes-figure" en="cbeecb76"
+show_figure(
+    draw_head_shapes(),
+    name="head-shapes",
+    alt="Текст из пяти токенов шириной 12 разрезан на три головы шириной 4. Каждая строит причинную "
+    "таблицу весов 5 на 5 и смешивает свои значения; после слияния все три стоят рядом.",
+)
+
 # %% [markdown] lang="en" key="shapes-say"
 r"""
 `[B, T, d_model]` becomes `[B, H, T, d_head]`, the weights are `[B, H, T, T]` (one table for every head of every text), and the merge restores `[B, T, d_model]`. Is each head really independent? Run three separate attentions on slices of the same weights, and compare with the library too.
@@ -2478,6 +2497,24 @@ r"""
 
 Внимание переносит сведения *между* токенами. До блока не хватает трёх деталей: нормализации, которая держит числа в разумных пределах, сети, которая обрабатывает каждый токен *отдельно*, и пути, по которому токены обходят и ту и другую без изменений.
 """
+
+# %% lang="en" key="block-figure"
+show_figure(
+    draw_block(),
+    name="block",
+    alt="The residual stream runs straight through. Twice something is read from it and added to "
+    "it: by ln1 and attention, between tokens, under the mask; by ln2 and the feed-forward "
+    "network, for each token alone.",
+)
+
+# %% lang="ru" key="block-figure" en="266e9180"
+show_figure(
+    draw_block(),
+    name="block",
+    alt="Остаточный поток идёт насквозь. Дважды из него читают и к нему прибавляют: сначала ln1 и "
+    "внимание, между токенами, под маской, потом ln2 и полносвязная сеть, для каждого токена "
+    "отдельно.",
+)
 
 # %% [markdown] lang="en" key="norm-ask"
 r"""

@@ -1294,10 +1294,10 @@ assert int(np.argmax(surprisals[1])) == place
 
 # %% key="drawing-surprisal" role="library"
 from course_lib.plots.next_token import draw_next_token
-from course_lib.plots.surprisal import draw_surprisal
+from course_lib.plots.over_words import draw_over_words
 
 # %% lang="en" key="surprisal-figure"
-figure = draw_surprisal(
+figure = draw_over_words(
     surprisals,
     token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
     marked=[[], [place]],
@@ -1312,8 +1312,8 @@ show_figure(
     "the same tale with another name at the end: one tall bar stands out at exactly that word.",
 )
 
-# %% lang="ru" key="surprisal-figure" en="52c700a8"
-figure = draw_surprisal(
+# %% lang="ru" key="surprisal-figure" en="142af6b7"
+figure = draw_over_words(
     surprisals,
     token_labels=[[vocabulary.words[token] for token in text] for text in (story, spoiled)],
     marked=[[], [place]],
@@ -1336,6 +1336,81 @@ One bar stands out, at the swapped name; the words around it are as expected as 
 # %% [markdown] lang="ru" key="surprise-say" en="df239ec5"
 r"""
 Выделяется один столбец — на подменённом имени; слова вокруг него удивляют не больше прежнего. Искать ошибки модель никто не учил. Их находит точное правдоподобие, слово за словом, — и так же нашло бы в строке журнала или в шаге программы. Модель, забывшая, кто был назван первым, ничего бы не заметила.
+"""
+
+# %% [markdown] lang="en" key="look-back-ask"
+r"""
+### Where it looks
+
+How does it remember the hero? Just before the last name, its one tool for looking back is attention: here are the weights of every head, Module 3's formula on the trained numbers. Will some head look at the hero, named once, many tokens ago?
+"""
+
+# %% [markdown] lang="ru" key="look-back-ask" en="7bbd5753"
+r"""
+### Куда она смотрит
+
+Как модель помнит героя? Перед последним именем взглянуть назад она может только вниманием; вот веса всех голов — формула из модуля 3 с обученными числами. Посмотрит ли какая-нибудь голова на героя, названного однажды и много токенов назад?
+"""
+
+# %% key="look-back"
+def attention_weights(model: torch.nn.Module, ids: list[int]) -> torch.Tensor:
+    x = model.token_embedding(torch.tensor(ids)) + model.position_embedding.weight[: len(ids)]
+    future = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
+    tables = []
+    for block in model.blocks:
+        heads = block.attn.qkv(block.ln1(x)).unflatten(-1, (3, block.attn.n_heads, -1))
+        q, k, _ = heads.permute(1, 2, 0, 3)  # each [H, T, d_head]
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        tables.append(scores.masked_fill(future, -math.inf).softmax(-1))
+        x = block(x[None])[0]
+    return torch.stack(tables)  # [n_layers, H, T, T]
+
+
+so_far, hero_place = [0, *story[:place]], 2
+read = attention_weights(twin, so_far)[:, :, -1].detach()  # what the last token reads
+layer, head = divmod(int(read[:, :, hero_place].argmax()), shape.n_heads)
+back, on_hero = len(so_far) - 1 - hero_place, read[layer, head, hero_place].item()
+print(f"{layer=} {head=} {back=} {on_hero=:.2f}")
+assert so_far[hero_place] == hero and on_hero > 0.5
+
+# %% lang="en" key="look-back-figure"
+figure = draw_over_words(
+    [read[layer, head].tolist()],
+    token_labels=[[vocabulary.words[token] for token in so_far]],
+    marked=[[hero_place]],
+    panel_titles=["the last word reads the hero"],
+    y_label="weight of attention",
+)
+show_figure(
+    figure,
+    name="look-back",
+    alt="Attention weights of one head before the last name of a tale: nearly all of the weight "
+    "stands on one early word, the hero's name; every other word has next to none.",
+)
+
+# %% lang="ru" key="look-back-figure" en="d62e77a1"
+figure = draw_over_words(
+    [read[layer, head].tolist()],
+    token_labels=[[vocabulary.words[token] for token in so_far]],
+    marked=[[hero_place]],
+    panel_titles=["последнее слово читает героя"],
+    y_label="вес внимания",
+)
+show_figure(
+    figure,
+    name="look-back",
+    alt="Веса внимания одной головы перед последним именем сказки: почти весь вес стоит на одном "
+    "слове в начале, имени героя; на остальных его почти нет.",
+)
+
+# %% [markdown] lang="en" key="look-back-say"
+r"""
+One head has learned to fetch the hero; nobody told it to. A weight says where a vector was read, not what was made of it, so a picture of attention is evidence and no proof: the proof was the bar above, the price of a wrong name.
+"""
+
+# %% [markdown] lang="ru" key="look-back-say" en="d00e600c"
+r"""
+Одна голова научилась доставать героя, хотя никто её этому не учил. Вес говорит, откуда прочитан вектор, но не о том, что с ним сделано дальше; поэтому картинка внимания — улика, а не доказательство. Доказательством был столбец выше: цена неверного имени.
 """
 
 # %% [markdown] lang="en" key="surprise-view-ask"
@@ -2335,44 +2410,15 @@ for name, seconds in timed.items():
 r"""
 The first column is a ratio: the products against the first of them, joining against writing one row. Read it for *your* machine. float64 moves twice the bytes; joining copies the whole history for the sake of one row; `einsum` may miss the fast product. How a matrix lies in memory can matter most of all, or not at all, depending on the library that NumPy was built with.
 
-What else can be spared? Look at `Norm` and `scaled_gelu_in_place`.
+What else can be spared?
 """
 
-# %% [markdown] lang="ru" key="tricks-say" en="f60bbdd5"
+# %% [markdown] lang="ru" key="tricks-say" en="b54606ef"
 r"""
 Первый столбец — отношение: произведения сравниваются с первым из них, склейка — с записью одной строки. Смотрите, что вышло на *вашем* компьютере. float64 перемещает вдвое больше байтов; склейка копирует всю историю ради одной строки; `einsum` может пройти мимо быстрого произведения. Расположение матрицы в памяти иногда важнее всего, а иногда не значит ничего — смотря с какой библиотекой собран NumPy.
 
-На чём ещё можно сэкономить? Посмотрите на `Norm` и `scaled_gelu_in_place`.
+На чём ещё можно сэкономить?
 """
-
-# %% key="fast-norm"
-from course_lib.decoder_lm.fast_pass import Norm
-
-# %% key="fast-gelu"
-from course_lib.decoder_lm.fast_pass import scaled_gelu_in_place
-
-# %% [markdown] lang="en" key="fast-norm-say"
-r"""
-The same norm and the same GELU, written so that nothing is allocated: each line fills a buffer that was there before. What is missing moved into the matrices when the model was packed. Are they really the same functions?
-"""
-
-# %% [markdown] lang="ru" key="fast-norm-say" en="a15203f9"
-r"""
-Те же нормализация и GELU, но память не выделяется: каждая строка кода заполняет буфер, который уже был. Чего не хватает, то при упаковке модели перешло в матрицы. Действительно ли это те же функции?
-"""
-
-# %% key="fast-norm-use"
-stream = draw.normal(size=(2, 64))
-norm = Norm(2, 64)
-norm.x[:] = stream - stream.mean(axis=1, keepdims=True)
-norm.write()
-plain_norm = layer_norm(stream.tolist(), [1.0] * 64, [0.0] * 64)
-assert np.allclose(norm.out[:, 1:] * math.sqrt(64), plain_norm, atol=1e-5)
-scale = (0.044715 * math.sqrt(2 / math.pi)) ** (1 / 3)
-bent = (scale * stream).astype(np.float32)
-scaled_gelu_in_place(bent, np.empty_like(bent))
-assert np.allclose(bent * 0.5 / scale, [[gelu(z) for z in row] for row in stream], atol=1e-5)
-print(f"{scale=:.4f}")
 
 # %% [markdown] lang="en" key="tricks-table"
 r"""
@@ -3599,42 +3645,18 @@ r"""
 r"""
 ## 12. What you have checked
 
-The last cell holds the likelihood, the sampler, the generation and the cache of this module to their contracts once more. (The contract of generation brings a model of its own; `ScriptedDecoder` puts it behind the typed decoder's loop.) Put your own functions in, and run it again.
+The last cell holds the likelihood, the sampler, the causality and the cache of this module to their contracts once more. Put your own functions in, and run it again.
 """
 
-# %% [markdown] lang="ru" key="recap-ask" en="56b453e7"
+# %% [markdown] lang="ru" key="recap-ask" en="5c333268"
 r"""
 ## 12. Что вы проверили
 
-Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер, генерацию и кэш этого модуля. (Контракт генерации проверяет на собственной модели; `ScriptedDecoder` подставляет её под цикл декодера с типами.) Подставьте собственные функции и запустите ячейку снова.
+Последняя ячейка ещё раз проверяет контрактами правдоподобие, сэмплер, причинность и кэш этого модуля. Подставьте собственные функции и запустите ячейку снова.
 """
 
 # %% key="recap-parts" role="library"
-from course_lib.contracts import check_generation_contract, check_log_likelihood_contract
-
-# %% key="recap-script"
-class ScriptedDecoder(TypedDecoder):
-    def __init__(self, model):
-        sizes = ModelShape(1, 2, 1, model.max_length, 512)
-        super().__init__(random_parameters(sizes, 2, 0), sizes)
-        self.script = model
-
-    def prefill(self, token_ids):
-        self.text = list(token_ids)
-        rows = self.script(torch.tensor(self.text)).numpy()
-        missing = self.shape.vocab_size - rows.shape[1]
-        return np.pad(rows, [(0, 0), (0, missing)], constant_values=rows.min() - 1)
-
-    def decode(self, token_id):
-        return self.prefill([*self.text, token_id])[-1]
-
-
-def typed_generation(model, prompt, max_new_tokens, eos_id=None):
-    eos_id = eos_id if eos_id is None or eos_id < 512 else None
-    with evaluating(model):
-        scripted = ScriptedDecoder(model)
-        new, why = scripted.generate(prompt, max_new_tokens, greedily, eos_id)
-    return [score.token for score in new], why
+from course_lib.contracts import check_log_likelihood_contract
 
 # %% key="recap-contracts"
 def log_likelihood_of(logits, token_ids):
@@ -3650,7 +3672,6 @@ for report in (
     check_log_likelihood_contract(log_likelihood_of),
     check_causal_attention_contract(causal_attention),
     check_sampler_contract(module_sampler),
-    check_generation_contract(typed_generation),
     check_causality_contract(twin, **sizes_of_leaky),
     check_cache_contract(fast.full_logits, by_fast, **one_text),
 ):

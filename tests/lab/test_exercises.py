@@ -3,6 +3,7 @@
 import pytest
 
 from course_lib.report import _REPORT_TEXTS
+from course_lib.text import both
 
 from .attempts import SLIPS
 from .desk import NAMES, read_notebook
@@ -36,7 +37,7 @@ def test_two_exercises_or_more_of_each_notebook_are_tried_with_a_known_mistake(l
 def test_a_stub_is_told_apart_from_a_wrong_answer(notebook, exercise, language):
     (shown,) = [cell for cell in notebook.cells if cell["key"] == exercise.check]
     words = " ".join(output["text"] for output in shown["outputs"]).strip()
-    not_attempted = _REPORT_TEXTS["not_attempted"][language].partition(": ")[2]
+    not_attempted = both(_REPORT_TEXTS["not_attempted"])[language].partition(": ")[2]
     assert words.startswith("○")
     assert not_attempted in words
 

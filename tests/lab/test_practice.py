@@ -5,6 +5,7 @@ import json
 import pytest
 
 from course_lib.practice._practice_texts import _PRACTICE_TEXTS
+from course_lib.text import both
 
 from .desk import NAMES, read_notebook
 from .driver import NAMELESS
@@ -21,7 +22,7 @@ pytestmark = [
 
 
 def words(entry, language, **values):
-    return _PRACTICE_TEXTS[entry][language].format(**values)
+    return both(_PRACTICE_TEXTS[entry])[language].format(**values)
 
 
 def places(notebook, document):

@@ -17,8 +17,8 @@ from course_lib.contracts.engine.diagnosis import Probe, by_catalogue
 from course_lib.contracts.engine.look import probed
 from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 _NOT_ROWS = (
     "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "

@@ -10,7 +10,7 @@ from course_lib.contracts.attention.judges import answer, finite_answer
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.candidate import Breach, call_candidate, must_raise
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.engine.words import say
+from course_lib.text import say
 
 _MASK_GIVEN = (
     "the mask is {dtype} of shape {shape}; the scores have shape {wanted} | "

@@ -11,8 +11,8 @@ from course_lib.contracts.attention.calls import broadcast_axes, joint_axes
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.candidate import Breach, finite_wanted
 from course_lib.contracts.engine.read import malformed
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 FIELDS = ("output", "weights", "scores", "empty_rows")
 _WIDTHS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}

@@ -15,8 +15,8 @@ from course_lib.contracts.engine.call import Call, Given, same_values
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 WRONG_MASK = "wrong_cache_mask_max_error"
 Fields = dict[str, Tensor]

@@ -25,8 +25,8 @@ from course_lib.contracts.engine.look import arguments_kept, outcome, probed
 from course_lib.contracts.engine.read import finite, tensor_like
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport
+from course_lib.text import say
 
 _CHANGED = (
     "x changed | x изменился",

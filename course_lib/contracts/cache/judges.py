@@ -16,7 +16,7 @@ from course_lib.contracts.cache.observer import CacheObserver
 from course_lib.contracts.cache.texts import CacheCase
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.engine.words import say
+from course_lib.text import say
 
 # fmt: off
 _FACTS = {

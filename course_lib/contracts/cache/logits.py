@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from course_lib.contracts.engine.candidate import Breach
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 # What rounding may do to a logit, as a share of the largest one.
 LOGIT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}

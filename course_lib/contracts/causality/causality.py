@@ -16,9 +16,9 @@ from course_lib.contracts.causality.texts import (
 )
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import say
 from course_lib.integers import check_int_at_least
 from course_lib.report import ContractReport
+from course_lib.text import say
 
 _EFFECTS = (
     "another first token moves the last logits by {past:.2g} of their spread (0: the past is not "

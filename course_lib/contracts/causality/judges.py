@@ -17,8 +17,8 @@ from course_lib.contracts.causality.texts import (
 )
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.subject import Subject, first_places
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 # fmt: off
 _FACTS = {

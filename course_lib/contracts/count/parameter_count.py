@@ -13,8 +13,8 @@ from course_lib.contracts.engine.candidate import Breach, call_candidate, is_stu
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 # fmt: off
 _FACTS = {

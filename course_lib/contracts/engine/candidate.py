@@ -14,8 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from course_lib.contracts.engine.call import is_float
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 _FINITE = "finite | конечное число"
 _NO_ERROR = "no error | без ошибки"

@@ -16,9 +16,8 @@ from course_lib.contracts.engine.candidate import (
 from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import both, say
 from course_lib.report import ClauseResult, ContractReport, ContractViolation
-from course_lib.text import localized
+from course_lib.text import both, localized, say
 
 _ALL = "all | все"
 _NO_RETURN = "is a `return` missing? | не забыт ли `return`?"

@@ -15,7 +15,7 @@ from course_lib.contracts.engine.watch import (
     watch,
     watch_all,
 )
-from course_lib.contracts.engine.words import say
+from course_lib.text import say
 
 _LINKS = {
     "everywhere": "on fresh inputs it behaves exactly like {told} | "

@@ -13,7 +13,7 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.candidate import Breach, call_candidate, must_raise
 from course_lib.contracts.engine.subject import Subject, parts
-from course_lib.contracts.engine.words import say
+from course_lib.text import say
 
 _UNTRACKED = (
     "right while gradients are recorded, but another result under torch.no_grad() | верно, пока "

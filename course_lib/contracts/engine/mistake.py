@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from course_lib.contracts.engine.words import both, say
-from course_lib.text import localized
+from course_lib.text import both, localized, say
 
 _TOLD = "{name}: {what} (fix: {fix}) | {name}: {what} (исправление: {fix})"
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from course_lib.contracts.engine.call import Call
 from course_lib.contracts.engine.candidate import Breach, finite_wanted
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 _NUMBER = (
     "the result is {came}, not a number (a float, or a tensor with no axes) | результат — {came}, "

@@ -11,8 +11,8 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, Given, changed
 from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.diagnosis import Diagnosis
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 _CHANGED = (
     "after the call `{name}` holds other numbers than before: the function writes into the "

@@ -6,13 +6,13 @@ from typing import Any
 from course_lib.contracts.engine.call import Given
 from course_lib.contracts.engine.candidate import Breach, call_candidate, must_raise
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.generation.model import (
     GenerationCase,
     generation_by_model,
     generation_by_rule,
 )
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 _REASONS = ("eos", "length_limit", "context")
 

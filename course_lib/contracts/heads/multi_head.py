@@ -11,7 +11,6 @@ from course_lib.contracts.engine.clause import Clause, Contract, tracked
 from course_lib.contracts.engine.judge import formed
 from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.heads.calls import (
     TENSORS,
     HeadsCall,
@@ -27,6 +26,7 @@ from course_lib.contracts.heads.calls import (
 )
 from course_lib.contracts.heads.looks import explain
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 _NOT_TENSOR = (
     "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"

@@ -14,7 +14,6 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.look import probed
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.likelihood.strided_nll_mistakes import (
     STRIDED_NLL_MISTAKES,
     mistaken_strided_nll,
@@ -30,6 +29,7 @@ from course_lib.contracts.likelihood.windows import (
     strided,
 )
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 # fmt: off
 _WEIGHTS = ("how often each predicted token is counted (once is right): {shown} | "

@@ -12,7 +12,7 @@ from torch import Tensor
 from course_lib.contracts.engine.call import Call, Calls
 from course_lib.contracts.engine.read import number
 from course_lib.contracts.engine.subject import Terms
-from course_lib.contracts.engine.words import say
+from course_lib.text import say
 
 # ---------------------------------------------------------------- what is right, twice
 

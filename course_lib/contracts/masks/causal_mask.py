@@ -15,9 +15,9 @@ from course_lib.contracts.engine.look import outcome, probed, written_into
 from course_lib.contracts.engine.read import tensor_of
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.masks.mistakes import CAUSAL_MASK_MISTAKES, mistaken_mask
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 _DTYPE = (
     "the mask is {came}: attention reads only bool as may-read | "

@@ -15,7 +15,6 @@ from course_lib.contracts.engine.look import arguments_kept, gradients, outcome,
 from course_lib.contracts.engine.read import tensor_like
 from course_lib.contracts.engine.subject import Subject, Terms, wanted
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.norm.mistakes import LAYER_NORM_MISTAKES, mistaken_norm
 from course_lib.contracts.norm.norms import (
     any_eps,
@@ -31,6 +30,7 @@ from course_lib.contracts.norm.norms import (
     rows_by_hand,
 )
 from course_lib.report import ContractReport
+from course_lib.text import say
 
 _LEAK = (
     "row {victim} was made 9, 10, … and row {row} answered: statistics mix tokens | "

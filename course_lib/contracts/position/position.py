@@ -14,10 +14,10 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, independent
 from course_lib.contracts.engine.read import finite, tensor_of
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.position.mistakes import POSITION_MISTAKES, mistaken_encoding
 from course_lib.contracts.position.tables import angles, by_hand, make, probes, tolerance, truth
 from course_lib.report import ContractReport
+from course_lib.text import say
 
 _DTYPE = (
     "the table is {came}: too coarse for angles; wanted float32 or float64 | "
@@ -95,8 +95,8 @@ def _distance(subject: Subject, call: Call, allowed: float) -> float:
         p, q = ((products - want).abs() > slack).nonzero()[0].tolist()
         return say(_DISTANCE, p=p, q=q, gap=abs(p - q))
 
-    kind, label = "distance", "row · row"
-    return subject.compare(call, products, want, slack, kind=kind, facts=facts, label=label)
+    label = "row · row"
+    return subject.compare(call, products, want, slack, kind="distance", facts=facts, label=label)
 
 
 def _table(subject: Subject, call: Call, allowed: float) -> float:

@@ -9,10 +9,10 @@ import torch
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.sampling.chance import ALLOWED, agreements, surprises
 from course_lib.contracts.sampling.sampler_calls import Draws
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 _NO_IDS = (
     "the result is a {came}, of which no array of ids can be made | "

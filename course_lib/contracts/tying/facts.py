@@ -6,8 +6,8 @@ from torch import Tensor
 
 from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.subject import first_places
-from course_lib.contracts.engine.words import say
 from course_lib.report import Mismatch
+from course_lib.text import say
 
 # fmt: off
 FACTS = {

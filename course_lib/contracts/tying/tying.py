@@ -16,11 +16,11 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.engine.words import say
 from course_lib.contracts.tying import steps
 from course_lib.contracts.tying.facts import FACTS, breach, compare
 from course_lib.contracts.tying.mistakes import TYING_MISTAKES, mistaken_tying
 from course_lib.report import ContractReport, Mismatch
+from course_lib.text import say
 
 
 def _halved(call: Call) -> Iterator[Call]:

@@ -1,4 +1,4 @@
-"""The picture of surprise: what each token of a text cost the model, in nats."""
+"""The picture of a text: a bar over each of its words, for what it cost or what it weighs."""
 
 from collections.abc import Sequence
 
@@ -10,37 +10,6 @@ from numpy.typing import ArrayLike
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.checks import check_labels, check_words, finite_array
 from course_lib.text import written_number
-
-
-def _checked_texts(surprisals: Sequence[ArrayLike]) -> list[np.ndarray]:
-    if not isinstance(surprisals, Sequence) or not 1 <= len(surprisals) <= 3:
-        raise ValueError("surprisals must be a list of 1 to 3 texts, each a list of nats")
-    texts = [finite_array(f"surprisals[{i}]", text, 1) for i, text in enumerate(surprisals)]
-    for index, text in enumerate(texts):
-        if (text < 0).any():
-            where = int(np.argmax(text < 0))
-            raise ValueError(
-                f"surprisals[{index}][{where}] is {text[where]:g}; a surprisal is -log p, so it "
-                "is at least 0"
-            )
-        if len(text) > 32:
-            raise ValueError(
-                f"surprisals[{index}] has {len(text)} tokens, too many for labelled bars; "
-                "pass at most 32"
-            )
-    return texts
-
-
-def _check_marked(marked: Sequence[Sequence[int]], texts: list[np.ndarray]) -> None:
-    if not isinstance(marked, Sequence) or len(marked) != len(texts):
-        raise ValueError(f"marked must hold one list of positions for each text; got {marked!r}")
-    for index, (positions, text) in enumerate(zip(marked, texts, strict=True)):
-        for position in positions:
-            if type(position) is not int or not 0 <= position < len(text):
-                raise ValueError(
-                    f"marked[{index}] must hold positions from 0 to {len(text) - 1}; "
-                    f"got {position!r}"
-                )
 
 
 def _draw_text(panel: Axes, costs: np.ndarray, words: Sequence[str], marked: Sequence[int]) -> None:
@@ -65,27 +34,25 @@ def _draw_text(panel: Axes, costs: np.ndarray, words: Sequence[str], marked: Seq
     panel.grid(False, axis="x")
 
 
-def draw_surprisal(
-    surprisals: Sequence[ArrayLike],
+def draw_over_words(
+    heights: Sequence[ArrayLike],
     *,
     token_labels: Sequence[Sequence[str]],
     marked: Sequence[Sequence[int]],
     panel_titles: Sequence[str],
     y_label: str,
 ) -> Figure:
-    """Draw -log p of every token as bars over the words, one text above the other, on one scale.
+    """Draw a bar over every word, one text above the other, on one scale.
 
-    The height is written on the bars of at least 1 nat.
+    A height of at least 1, as a surprise in nats, is written on its bar, and so is a marked one.
 
-    Args:    surprisals: nats, each at least 0; drawn to 2 decimals, so a trained model's last
+    Args:    heights: each at least 0, as -log p is; drawn to 2 decimals, so a trained model's last
              digits leave no trace in the picture
              marked: for each text, the positions to point out, such as a planted error
-    Shapes:  surprisals: 1 to 3 texts [T], T at most 32; their lengths may differ.
-    Raises:  ValueError for a negative surprisal, a marked position that the text lacks, or a
-             wrong number of labels.
+    Shapes:  heights: 1 to 3 texts [T], T at most 32; their lengths may differ.
+    Raises:  ValueError for a wrong number of labels.
     """
-    texts = _checked_texts(surprisals)
-    _check_marked(marked, texts)
+    texts = [finite_array(f"heights[{i}]", text, 1) for i, text in enumerate(heights)]
     check_labels("panel_titles", panel_titles, len(texts), "text")
     if len(token_labels) != len(texts):
         raise ValueError(f"token_labels must hold {len(texts)} lists, one for each text")
