@@ -1,12 +1,11 @@
 """Two diagrams of what the code does: the path through a block, and the shapes of the heads."""
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon
 
 from course_lib.plots.card import PALETTE, card_style, new_card, settled, wrap_label
 from course_lib.plots.cells import tint
@@ -23,8 +22,9 @@ _WORDS = {
     "heads": "outputs | выходы",
     "merged": "merged | вместе",
 }
+Place = tuple[float, float]  # in inches
 _CELL = 0.1  # inches: one number of a token
-_HEADS = (("blue", ""), ("orange", "///"), ("green", "..."))  # a colour and a hatch each
+_HEADS = (("blue", ""), ("orange", "///"), ("green", "\\\\\\"))  # a colour and a hatch each
 
 
 def draw_block() -> Figure:
@@ -55,15 +55,15 @@ def draw_head_shapes() -> Figure:
     length, d_model, n_heads = 5, 12, len(_HEADS)
     width, tall, gap = d_model // n_heads, length * _CELL, 0.16
     stack = n_heads * tall + (n_heads - 1) * gap
-    bands = [head for head in range(n_heads) for _ in range(width)]
-    one, cut, square = "[B, T, d_model]", "[B, H, T, d_head]", "[B, H, T, T]"
+    cut, each_head = "[B, H, T, d_head]", range(n_heads)
+    bands = [head for head in each_head for _ in range(width)]
     # What is done before, what comes out, its shape, its tables: of each the looks of its columns.
     stages: tuple[tuple[str, str, str, list[list[Any]]], ...] = (
-        ("", "x", one, [["border"] * d_model]),
-        ("split", "q, k, v", cut, [[head] * width for head in range(n_heads)]),
-        ("softmax", "weights", square, [[head] * length for head in range(n_heads)]),
-        ("· v", "heads", cut, [[head] * width for head in range(n_heads)]),
-        ("merge", "merged", one, [bands]),
+        ("", "x", "[B, T, d_model]", [["border"] * d_model]),
+        ("split", "q, k, v", cut, [[head] * width for head in each_head]),
+        ("softmax", "weights", "[B, H, T, T]", [[head] * length for head in each_head]),
+        ("· v", "heads", cut, [[head] * width for head in each_head]),
+        ("merge", "merged", "[B, T, d_model]", [bands]),
     )
     with card_style():
         figure, panel = _canvas(7.5, stack + 0.85)
@@ -73,7 +73,7 @@ def draw_head_shapes() -> Figure:
             top = middle + (stack if len(tables) > 1 else tall) / 2
             for number, looks in enumerate(tables):
                 place = (left, top - number * (tall + gap))
-                _table(panel, place, length, looks, causal=name == "weights")
+                _table(panel, place, length, looks, name == "weights")
             span = len(tables[0]) * _CELL
             panel.text(left + span / 2, 0.4, _said(name), ha="center", weight="bold")
             panel.text(left + span / 2, 0.18, shape, ha="center", fontsize=9, family="monospace")
@@ -95,11 +95,7 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _arrow(
-    panel: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    width: float = 1.4,
-    colour: str = "muted",
+    panel: Axes, start: Place, end: Place, width: float = 1.4, colour: str = "muted"
 ) -> None:
     arrow = FancyArrowPatch(
         start, end, arrowstyle="-|>", mutation_scale=12, shrinkA=0, shrinkB=0,
@@ -120,24 +116,26 @@ def _box(panel: Axes, x: float, y: float, name: str, does: str, colour: str) -> 
     panel.text(x, y - 0.32, wrap_label(does, 1.4, 9.5), ha="center", va="top", fontsize=9.5)
 
 
-def _table(
-    panel: Axes,
-    place: tuple[float, float],
-    rows: int,
-    looks: Sequence[int | str],
-    *,
-    causal: bool = False,
-) -> None:
+def _table(panel: Axes, place: Place, rows: int, looks: list[Any], causal: bool) -> None:
     """A row of numbers for each token; each column has the look of its head, or a colour."""
     left, top = place
-    for row, (column, look) in itertools.product(range(rows), enumerate(looks)):
+    tall, start = rows * _CELL, left
+    for look, columns in itertools.groupby(looks):
+        wide = len(list(columns)) * _CELL
         colour, hatch = (look, "") if isinstance(look, str) else _HEADS[look]
-        corner = (left + column * _CELL, top - (row + 1) * _CELL)
-        cell = Rectangle(corner, _CELL, _CELL, lw=0.6, ec=PALETTE["card"], hatch=hatch)
-        cell.set_facecolor(tint(PALETTE[colour], 0.75))
-        if causal and column > row:
-            cell.set(facecolor=PALETTE["card"], edgecolor=PALETTE["border"], hatch="")
-        panel.add_patch(cell)
+        corners = [(start, top), (start + wide, top), (start + wide, top - tall)]
+        if causal:  # a staircase: a token reads itself and what is before it
+            steps = [(n + up, n) for n in range(rows) for up in (0, 1)]
+            corners = [(start + x * _CELL, top - y * _CELL) for x, y in steps]
+            corners += [(start + wide, top - tall)]
+        area = Polygon([*corners, (start, top - tall)], linewidth=0.0, hatch=hatch)
+        area.set(facecolor=tint(PALETTE[colour], 0.75), edgecolor=PALETTE["card"])
+        panel.add_patch(area)
+        start += wide
+    colour = PALETTE["border"] if causal else PALETTE["card"]
+    panel.hlines([top - n * _CELL for n in range(rows + 1)], left, start, colour, linewidth=0.6)
+    across = [left + n * _CELL for n in range(len(looks) + 1)]
+    panel.vlines(across, top - tall, top, colour, linewidth=0.6)
 
 
 def _step(panel: Axes, left: float, middle: float, done: str) -> float:
