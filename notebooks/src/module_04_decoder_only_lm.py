@@ -1570,12 +1570,12 @@ show_figure(
 
 # %% [markdown] lang="en" key="next-token-say"
 r"""
-Temperature moves all probabilities and removes no word; top-p removes, and what is left is shared out again. A word with a cross has probability exactly 0: it can never be drawn.
+Temperature moves all probabilities and removes no word; top-p removes, and what is left is shared out again. A word with a cross has probability exactly 0: it can never be drawn. So a result without its settings beside it can be compared with nothing.
 """
 
-# %% [markdown] lang="ru" key="next-token-say" en="e20d63cf"
+# %% [markdown] lang="ru" key="next-token-say" en="ca35369c"
 r"""
-Температура сдвигает все вероятности, но ни одного слова не убирает; top-p убирает, а вероятность заново делится между оставшимися. У слова с крестиком вероятность ровно 0: оно не выпадет никогда.
+Температура сдвигает все вероятности, но ни одного слова не убирает; top-p убирает, а вероятность заново делится между оставшимися. У слова с крестиком вероятность ровно 0: оно не выпадет никогда. Поэтому результат, рядом с которым не указаны настройки, сравнивать не с чем.
 """
 
 # %% [markdown] lang="en" key="simple-ask"
@@ -2300,14 +2300,14 @@ print(expect_raises(RuntimeError, slab.advance, 3))
 
 # %% [markdown] lang="en" key="kv-cache-say"
 r"""
-One slab, allocated once; what `append` returns are *views* of the whole history, and nothing is copied. All layers write at the same place and only `advance` moves it, once per step. Writing a layer twice, or advancing while one is missing, is an error at once and not a slightly wrong text later.
+One slab, allocated once; what `append` returns are *views* of the whole history, and nothing is copied. The position is the last axis but one, so that what a head reads lies in one piece. All layers write at the same place and only `advance` moves it, once per step. Writing a layer twice, or advancing while one is missing, is an error at once, not a slightly wrong text later.
 
 The attention that reads these views, `cached_attention`, writes its weights over its scores (`softmax_in_place`) and masks only the part that has a future.
 """
 
-# %% [markdown] lang="ru" key="kv-cache-say" en="45142835"
+# %% [markdown] lang="ru" key="kv-cache-say" en="693d9b6a"
 r"""
-Память выделяется один раз; `append` возвращает *представления (view)* всей истории, и ничего не копируется. Все слои пишут с одной и той же позиции, и сдвигает её только `advance`, один раз за шаг. Дважды записать слой или сдвинуться, когда одного слоя не хватает, — это ошибка сразу, а не чуть неверный текст потом.
+Память выделяется один раз; `append` возвращает *представления (view)* всей истории, и ничего не копируется. Позиция — предпоследняя ось, поэтому всё, что читает голова, лежит одним куском. Все слои пишут с одной и той же позиции, и сдвигает её только `advance`, один раз за шаг. Дважды записать слой или сдвинуться, когда одного слоя не хватает, — это ошибка сразу, а не чуть неверный текст потом.
 
 Внимание, которое читает эти представления, — `cached_attention`: веса оно пишет поверх оценок (`softmax_in_place`), а маской закрывает только ту часть, у которой есть будущее.
 """
@@ -3481,6 +3481,20 @@ The "hundreds" one often reads of belong to a large GPU with short texts. On our
 # %% [markdown] lang="ru" key="balance-say" en="0d995c33"
 r"""
 «Сотни», о которых часто пишут, относятся к большой видеокарте и коротким текстам. На процессоре из нашего примера декодирование в float32 упирается в вычисления уже на втором десятке текстов; а если у каждого текста в кэше тысяча токенов — никогда: кэш даже одного текста читать дольше, чем выполнять его вычисления.
+"""
+
+# %% key="fewer-bytes"
+one_byte = balance_batch(Roofline(3_350, 990_000), row_flops=14e9, weight_bytes=7e9)
+print(f"{one_byte=:.1f} {gpu_batch / one_byte=:.1f}")
+
+# %% [markdown] lang="en" key="fewer-bytes-say"
+r"""
+Three famous speed-ups follow from this roof, and none does less arithmetic. *Batching* shares one reading of the weights among many texts. *Quantisation* stores a weight in one byte instead of two: half the reading, so a single text is twice as fast, and the balance falls to 147.8. In *speculative decoding* a small model guesses a few tokens and the large one checks them all at once, as in a prefill: several tokens for one reading.
+"""
+
+# %% [markdown] lang="ru" key="fewer-bytes-say" en="60f2f215"
+r"""
+Из этой крыши следуют три известных ускорения, и вычислений ни в одном не меньше. *Батч*: одно чтение весов делится между многими текстами. *Квантизация*: вес занимает один байт вместо двух, читать вдвое меньше, поэтому одиночный текст идёт вдвое быстрее, а равновесие опускается до 147,8. *Спекулятивное декодирование*: малая модель угадывает несколько токенов, большая проверяет их все разом, как при предзаполнении, — несколько токенов за одно чтение.
 """
 
 # %% [markdown] lang="en" key="weights-ask"
