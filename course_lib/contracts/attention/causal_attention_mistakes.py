@@ -121,8 +121,7 @@ CAUSAL_ATTENTION_MISTAKES = mistakes(
     plain_mean=("",
         "all that is read counts the same: the scores have no effect | "
         "всё прочитанное весит одинаково: оценки ни на что не влияют",
-        "weights = softmax(scores)",
-        {"shares": lambda scores: [1 / len(scores) for _ in scores]}),
+        "weights = softmax(scores)", {"shares": lambda scores: [1 / len(scores) for _ in scores]}),
     queries_and_keys_swapped=("",
         "the key of position i asks and the queries answer | "
         "спрашивает ключ позиции i, а отвечают запросы",

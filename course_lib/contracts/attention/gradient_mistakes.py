@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,9 @@ from course_lib.contracts.attention.steps import (
     MistakenResult,
     mistaken_attention,
     plain_scores,
+    reporting,
     softmax_or_zero,
-    without_empty,
+    unmasked_weights,
 )
 from course_lib.contracts.engine.mistake import mistakes
 
@@ -57,30 +58,12 @@ def _half_softmax_gradient(scores: Tensor, call: MistakenCall) -> Tensor:
     return (parts / parts.sum(dim=-1, keepdim=True).detach()).masked_fill(nothing, 0.0)
 
 
-def _reporting(
-    field: str, make: Callable[[MistakenResult, MistakenCall], Tensor]
-) -> dict[str, Callable[..., MistakenResult]]:
-    """One field of the result is not what was worked with."""
-    return {"finish": lambda result, call: replace(result, **{field: make(result, call)})}
-
-
 def _without_graph(result: MistakenResult, call: MistakenCall) -> MistakenResult:
     return MistakenResult(*(getattr(result, each.name).detach() for each in fields(result)))
 
 
-def _unmasked_weights(result: MistakenResult, call: MistakenCall) -> Tensor:
-    return without_empty(plain_scores(call).softmax(dim=-1), call)
-
-
-def _unscaled_scores(result: MistakenResult, call: MistakenCall) -> Tensor:
-    return result.scores * math.sqrt(call.q.shape[-1])
-
-
-def _mean_weights(result: MistakenResult, call: MistakenCall) -> Tensor:
-    weights = result.weights
-    if weights.dim() < 4:
-        return weights
-    return weights.mean(dim=1, keepdim=True).expand(weights.shape)
+def _averaged(weights: Tensor) -> Tensor:
+    return weights.mean(1, keepdim=True).expand(weights.shape) if weights.dim() > 3 else weights
 
 
 # fmt: off
@@ -111,31 +94,29 @@ ATTENTION_GRADIENT_MISTAKES = mistakes(
         "the sum of a row is detached: its part of the gradient is lost | "
         "сумма строки отсоединена: её доля градиента потеряна",
         "detach the maximum at most, not the sum | "
-        "detach — разве что для максимума, но не для суммы",
-        {"soften": _half_softmax_gradient}),
+        "detach — разве что для максимума, но не для суммы", {"soften": _half_softmax_gradient}),
     weights_after_dropout=("pytorch/pytorch#27968",
         "the reported weights have been through dropout | возвращённые веса прошли через dropout",
-        _WEIGHTS_FIX, _reporting("weights", lambda result, call: F.dropout(result.weights, p=0.5))),
+        _WEIGHTS_FIX, reporting("weights", lambda result, call: F.dropout(result.weights, p=0.5))),
     weights_before_mask=("",
         "the reported weights are those of the unmasked scores | "
         "возвращённые веса получены из оценок без маски",
-        _WEIGHTS_FIX,
-        _reporting("weights", _unmasked_weights)),
+        _WEIGHTS_FIX, reporting("weights", lambda result, call: unmasked_weights(call))),
     weights_averaged_over_heads=("mlverse/torch#542",
         "the reported weights are the mean over the heads | возвращённые веса усреднены по головам",
-        _WEIGHTS_FIX, _reporting("weights", _mean_weights)),
+        _WEIGHTS_FIX, reporting("weights", lambda result, call: _averaged(result.weights))),
     scores_before_mask=("",
         "the reported scores are those before the mask | возвращённые оценки взяты до маски",
-        _SCORES_FIX, _reporting("scores", lambda result, call: plain_scores(call))),
+        _SCORES_FIX, reporting("scores", lambda result, call: plain_scores(call))),
     scores_before_scaling=("",
         "the reported scores are those before the division by √d_k | "
         "возвращённые оценки взяты до деления на √d_k",
         _SCORES_FIX,
-        _reporting("scores", _unscaled_scores)),
+        reporting("scores", lambda result, call: result.scores * math.sqrt(call.q.shape[-1]))),
     scores_reported_in_16_bits=("",
         "the reported scores of 16-bit inputs are cut back to 16 bits | "
         "возвращённые оценки для 16-битных входов снова обрезаны до 16 бит",
         "return the scores in float32 | верните оценки в float32",
-        _reporting("scores", lambda result, call: result.scores.to(call.dtype))),
+        reporting("scores", lambda result, call: result.scores.to(call.dtype))),
 )
 # fmt: on

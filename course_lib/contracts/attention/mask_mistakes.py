@@ -8,9 +8,9 @@ from torch import Tensor
 from course_lib.contracts.attention.steps import (
     MistakenCall,
     mistaken_attention,
-    plain_scores,
     products,
     shares_of,
+    unmasked_weights,
     without_empty,
 )
 from course_lib.contracts.engine.mistake import mistakes
@@ -20,26 +20,6 @@ _BROADCAST_FIX = (
     "let the mask broadcast against [..., T_q, T_k] | "
     "пусть маска сама транслируется до [..., T_q, T_k]"
 )
-
-
-def _every(keep: Tensor, call: MistakenCall) -> Tensor:
-    return keep.expand(call.keep.shape)
-
-
-def _mask_turned(call: MistakenCall) -> Tensor:
-    return call.keep.mT if call.keep.shape[-1] == call.keep.shape[-2] else call.keep
-
-
-def _keys_as_queries(call: MistakenCall) -> Tensor:
-    """A mask of one axis, laid down a column where there are as many queries as keys."""
-    square = call.q.shape[-2] == call.k.shape[-2]
-    return call.keep.mT if square and call.allowed.dim() == 1 else call.keep
-
-
-def _padding_as_queries(call: MistakenCall) -> Tensor:
-    """The same for a mask of more axes that has one row."""
-    given, square = call.allowed, call.q.shape[-2] == call.k.shape[-2]
-    return call.keep.mT if square and given.shape[-2:-1] == (1,) else call.keep
 
 
 def _mask_on_heads(call: MistakenCall) -> Tensor:
@@ -54,27 +34,6 @@ def _mask_per_item(call: MistakenCall) -> Tensor:
     return call.keep
 
 
-def _diagonal_open(call: MistakenCall) -> Tensor:
-    return call.keep | torch.eye(*call.keep.shape[-2:], dtype=torch.bool)
-
-
-def _always_causal(call: MistakenCall) -> Tensor:
-    t_q, t_k = call.keep.shape[-2:]
-    return products(call).masked_fill(~torch.ones(t_q, t_k, dtype=torch.bool).tril(), -math.inf)
-
-
-def _weighed_late(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
-    return plain_scores(call).softmax(dim=-1) * keep
-
-
-def _renormalised(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
-    return without_empty(shares_of(_weighed_late(weights, keep, call), call), call)
-
-
-def _mask_for_show(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
-    return without_empty(plain_scores(call).softmax(dim=-1), call)
-
-
 # fmt: off
 ATTENTION_MASK_MISTAKES = mistakes(
     mistaken_attention,
@@ -86,7 +45,7 @@ ATTENTION_MASK_MISTAKES = mistakes(
         "the reported scores are masked, but the weights come from the scores before it | "
         "возвращены оценки под маской, а веса получены из оценок без неё",
         "take the softmax of the masked scores | softmax берите от оценок под маской",
-        {"weigh": _mask_for_show}),
+        {"weigh": lambda weights, keep, call: unmasked_weights(call)}),
     mask_inverted=("rasbt/LLMs-from-scratch#1061",
         "True in the mask means hidden (here True = may read) | "
         "True в маске значит «закрыто» (здесь True = разрешено читать)",
@@ -94,7 +53,7 @@ ATTENTION_MASK_MISTAKES = mistakes(
     mask_transposed=("cs231n/cs231n.github.io#279",
         "queries and keys are swapped in the mask | запросы и ключи в маске переставлены",
         "rows are queries, columns are keys | строки — запросы, столбцы — ключи",
-        {"mask": _mask_turned}),
+        {"mask": lambda call: call.turned}),
     mask_added_as_0_and_1=("huggingface/transformers#41443",
         "the bool mask is added to the scores as 0 and 1, which hides nothing | "
         "булева маска прибавляется к оценкам как 0 и 1, а это ничего не закрывает",
@@ -111,29 +70,31 @@ ATTENTION_MASK_MISTAKES = mistakes(
         "the mask comes after the softmax, and the weights that are left do not sum to 1 | "
         "маска стоит после softmax, и оставшиеся веса не дают в сумме 1",
         "mask the scores, then take softmax | маска на оценки, затем softmax",
-        {"weigh": _weighed_late}),
+        {"weigh": lambda weights, keep, call: unmasked_weights(call) * keep}),
     mask_renormalised_late=("",
         "weights are masked after the softmax and divided by their sum: 0/0 where a hidden key "
         "took all | веса закрываются после softmax и делятся на сумму: "
         "0/0, если замаскированный ключ забрал всё",
         "mask the scores, then take softmax | маска на оценки, затем softmax",
-        {"weigh": _renormalised}),
+        {"weigh": lambda weights, keep, call: without_empty(
+            shares_of(unmasked_weights(call) * keep, call), call)}),
     mask_of_first_item=("facebookresearch/jepa#93",
         "the first item's mask is used for the whole batch | "
         "маска первого элемента применяется ко всему батчу",
-        _BROADCAST_FIX,
-        {"mask": lambda call: _every(call.keep[:1], call) if call.keep.dim() > 2 else call.keep}),
+        _BROADCAST_FIX, {"mask": lambda call: call.keep[:1] if call.keep.dim() > 2 else call.keep}),
     mask_of_first_query=("",
         "every query gets the mask of the first | каждый запрос получает маску первого",
-        _BROADCAST_FIX, {"mask": lambda call: _every(call.keep[..., :1, :], call)}),
+        _BROADCAST_FIX, {"mask": lambda call: call.keep[..., :1, :]}),
     mask_on_queries=("",
         "a mask [T] over the keys is laid over the queries as [T, 1] | "
         "маска ключей [T] ложится на запросы как [T, 1]",
-        "allowed[..., None, :]", {"mask": _keys_as_queries}),
+        "allowed[..., None, :]",
+        {"mask": lambda call: call.turned if call.allowed.dim() == 1 else call.keep}),
     padding_on_queries=("hyunwoongko/transformer#40",
         "a padding mask [..., 1, T] is laid over the queries as [..., T, 1] | "
         "маска паддинга [..., 1, T] ложится на запросы как [..., T, 1]",
-        "allowed[:, None, None, :]", {"mask": _padding_as_queries}),
+        "allowed[:, None, None, :]",
+        {"mask": lambda call: call.turned if call.allowed.shape[-2:-1] == (1,) else call.keep}),
     mask_on_heads=("keras-team/keras-hub#2911",
         "the batch axis of the mask is laid over the heads | "
         "ось батча в маске попадает на ось голов",
@@ -151,11 +112,12 @@ ATTENTION_MASK_MISTAKES = mistakes(
         "query i always reads key i, whatever the mask says | "
         "запрос i всегда читает ключ i, что бы ни говорила маска",
         "use the mask as it is given | берите маску как есть",
-        {"mask": _diagonal_open}),
+        {"mask": lambda call: call.keep | torch.eye(*call.keep.shape[-2:], dtype=torch.bool)}),
     always_causal=("",
         "a causal mask is applied in every call (is_causal=True, tril) | "
         "причинная маска применяется в каждом вызове (is_causal=True, tril)",
         "only what `allowed` hides is hidden | закрыто лишь то, что закрыл `allowed`",
-        {"product": _always_causal}),
+        {"product": lambda call: products(call).masked_fill(
+            torch.ones(call.keep.shape[-2:]).triu(1) > 0, -math.inf)}),
 )
 # fmt: on

@@ -32,14 +32,6 @@ def _filled(number: float) -> dict[str, Callable[..., Tensor]]:
     return {"hide": lambda scores, keep, call: scores.masked_fill(~keep, number)}
 
 
-def _unreported_fill(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
-    return softmax_or_zero(plain_scores(call).masked_fill(~keep, -1e30), call)
-
-
-def _bare_exp(scores: Tensor, call: MistakenCall) -> Tensor:
-    return shares_of(scores.exp(), call)
-
-
 def _one_maximum(scores: Tensor, call: MistakenCall) -> Tensor:
     top = scores.amax(dim=(-2, -1), keepdim=True)
     parts = (scores - top.masked_fill(top == -math.inf, 0.0)).exp()
@@ -50,20 +42,6 @@ def _hidden_maximum(weights: Tensor, keep: Tensor, call: MistakenCall) -> Tensor
     raw = plain_scores(call)
     parts = (raw - raw.amax(dim=-1, keepdim=True)).exp() * keep
     return without_empty(shares_of(parts, call), call)
-
-
-def _clamped(scores: Tensor, call: MistakenCall) -> Tensor:
-    return softmax_or_zero(scores.clamp(max=50000.0), call)
-
-
-def _softmax_narrow(scores: Tensor, call: MistakenCall) -> Tensor:
-    return softmax_or_zero(scores.to(call.dtype), call).to(scores.dtype)
-
-
-def _product_narrow(call: MistakenCall) -> Tensor:
-    narrow = call.dtype in (torch.float16, torch.bfloat16)
-    product = call.q.to(call.dtype) @ call.k.to(call.dtype).mT
-    return product.to(torch.float32) if narrow else product
 
 
 def _matmul_narrow(call: MistakenCall) -> Tensor:
@@ -95,7 +73,8 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
     finite_fill_unreported=("",
         "the scores say -inf, but the softmax saw a finite number in their place | "
         "в оценках стоит -inf, но softmax видел на их месте конечное число",
-        _INFINITY_FIX, {"weigh": _unreported_fill}),
+        _INFINITY_FIX, {"weigh": lambda weights, keep, call: softmax_or_zero(
+            plain_scores(call).masked_fill(~keep, -1e30), call)}),
     least_number_fill=("pytorch/pytorch#103749",
         "a hidden score is the least finite number (finfo.min) instead of -inf | "
         "замаскированная оценка — наименьшее конечное число (finfo.min), а не -inf",
@@ -107,7 +86,7 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
     exp_without_maximum=("pyg-team/pytorch_geometric#53",
         "exp is taken of the scores as they are, and overflows | "
         "exp берётся от оценок как есть и переполняется",
-        _MAXIMUM_FIX, {"soften": _bare_exp}),
+        _MAXIMUM_FIX, {"soften": lambda scores, call: shares_of(scores.exp(), call)}),
     one_maximum_for_all=("",
         "one maximum is subtracted from the whole matrix: low rows become 0/0 | "
         "из всей матрицы вычитается один максимум: низкие строки дают 0/0",
@@ -119,16 +98,19 @@ ATTENTION_NUMERIC_MISTAKES = mistakes(
     scores_clamped=("",
         "the scores are clamped, so that large ones become equal | "
         "оценки обрезаются сверху, и большие становятся равны",
-        _MAXIMUM_FIX, {"soften": _clamped}),
+        _MAXIMUM_FIX,
+        {"soften": lambda scores, call: softmax_or_zero(scores.clamp(max=50000.0), call)}),
     scores_in_16_bits=("karpathy/nanochat@16788ee",
         "16-bit inputs are multiplied in 16 bits: q·k overflows or loses its digits | "
         "16-битные входы перемножаются в 16 битах: q·k переполняется или теряет цифры",
-        _WIDE_FIX, {"product": _product_narrow}),
+        _WIDE_FIX, {"product": lambda call: (
+            call.q.to(call.dtype) @ call.k.to(call.dtype).mT).to(call.q.dtype)}),
     softmax_in_16_bits=("facebookresearch/metaseq#247",
         "the scores are cut back to 16 bits before the softmax | "
         "перед softmax оценки снова обрезаются до 16 бит",
         "softmax in float32, then cast back | softmax в float32, потом обратно",
-        {"soften": _softmax_narrow}),
+        {"soften": lambda scores, call: softmax_or_zero(
+            scores.to(call.dtype), call).to(scores.dtype)}),
     float32_inside=("",
         "float64 inputs are computed, at least in part, in float32 | "
         "входы float64 считаются, хотя бы отчасти, в float32",

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.contracts.attention.steps import (
@@ -18,16 +19,6 @@ _AXIS_FIX = "softmax(dim=-1): over the keys | softmax(dim=-1): по ключам
 _SCALE_FIX = "q @ k.mT / math.sqrt(q.shape[-1])"
 
 
-def _whole_width(call: MistakenCall) -> float:
-    heads = call.q.shape[1] if call.q.dim() == 4 else 1
-    return (heads * call.q.shape[-1]) ** -0.5
-
-
-def _cosine(call: MistakenCall) -> Tensor:
-    q, k = (each / each.norm(dim=-1, keepdim=True).clamp(min=1e-12) for each in (call.q, call.k))
-    return q @ k.mT
-
-
 def _over(axis: int) -> Callable[[Tensor, MistakenCall], Tensor]:
     """Hidden keys keep their -inf; a column with nothing to read gives zeros."""
 
@@ -38,15 +29,6 @@ def _over(axis: int) -> Callable[[Tensor, MistakenCall], Tensor]:
         return without_empty(weights, call)
 
     return soften
-
-
-def _over_all(scores: Tensor, call: MistakenCall) -> Tensor:
-    flat = scores.masked_fill(call.empty.unsqueeze(-1), 0.0).flatten(-2)
-    return without_empty(flat.softmax(dim=-1).reshape(scores.shape), call)
-
-
-def _unsoftened(scores: Tensor, call: MistakenCall) -> Tensor:
-    return without_empty(scores, call).masked_fill(scores == -math.inf, 0.0)
 
 
 def _with_epsilon(scores: Tensor, call: MistakenCall) -> Tensor:
@@ -90,7 +72,8 @@ ATTENTION_SCALE_MISTAKES = mistakes(
     scale_by_whole_width=("lucidrains/vit-pytorch#65",
         "the scores are divided by the root of the whole width, heads times d_k | "
         "оценки делятся на корень из полной ширины (число голов на d_k)",
-        _SCALE_FIX, {"scale": _whole_width}),
+        _SCALE_FIX,
+        {"scale": lambda call: math.prod((*call.q.shape[1:-2], call.q.shape[-1])) ** -0.5}),
     scale_cut_to_integer=("",
         "√d_k is cut to a whole number: right only where d_k is a square | "
         "√d_k обрезан до целого: верно, лишь когда d_k — полный квадрат",
@@ -105,7 +88,8 @@ ATTENTION_SCALE_MISTAKES = mistakes(
     cosine_scores=("",
         "q and k are normalised first, so that the scores are cosines | "
         "q и k сначала нормируются, и оценки становятся косинусами",
-        _SCALE_FIX, {"product": _cosine}),
+        _SCALE_FIX,
+        {"product": lambda call: F.normalize(call.q, dim=-1) @ F.normalize(call.k, dim=-1).mT}),
     softmax_over_queries=("labmlai/annotated_deep_learning_paper_implementations#146",
         "the softmax runs over the queries: each key shares itself out among them | "
         "softmax идёт по запросам: каждый ключ делит себя между ними",
@@ -120,7 +104,8 @@ ATTENTION_SCALE_MISTAKES = mistakes(
     softmax_over_all=("",
         "the softmax runs over queries and keys together: a matrix sums to 1, not a row | "
         "softmax идёт сразу по запросам и ключам: сумму 1 даёт матрица, а не строка",
-        _AXIS_FIX, {"soften": _over_all}),
+        _AXIS_FIX, {"soften": lambda scores, call: without_empty(
+            without_empty(scores, call).flatten(-2).softmax(-1).reshape(scores.shape), call)}),
     softmax_twice=("zyy-2001/DisKT#6",
         "the softmax is taken twice: it flattens the weights and reopens hidden keys | "
         "softmax берётся дважды: веса сглажены, замаскированные ключи снова открыты",
@@ -135,7 +120,7 @@ ATTENTION_SCALE_MISTAKES = mistakes(
         "there is no softmax: the scores themselves mix the values | "
         "softmax нет: значения смешиваются самими оценками",
         "weights = scores.softmax(dim=-1)",
-        {"soften": _unsoftened}),
+        {"soften": lambda scores, call: scores.masked_fill(scores == -math.inf, 0.0)}),
     sigmoid_for_softmax=("",
         "a sigmoid stands in for the softmax: the weights of a query do not sum to 1 | "
         "вместо softmax стоит сигмоида: веса запроса не дают в сумме 1",

@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.contracts.attention.steps import (
     MistakenCall,
     MistakenResult,
     mistaken_attention,
+    products,
 )
 from course_lib.contracts.engine.mistake import mistakes
 
@@ -22,39 +24,11 @@ _COPY_FIX = (
 _MEMORY_FIX = "keep nothing between calls | ничего не храните между вызовами"
 
 
-def _turned_mix(weights: Tensor, call: MistakenCall) -> Tensor:
-    square = weights.shape[-1] == weights.shape[-2]
-    return (weights.mT if square else weights) @ call.v
-
-
-def _swapped(call: MistakenCall) -> Tensor:
-    square = call.q.shape[-2] == call.k.shape[-2]
-    return call.k @ call.q.mT if square else call.q @ call.k.mT
-
-
-def _keys_mixed(weights: Tensor, call: MistakenCall) -> Tensor:
-    return weights @ (call.k if call.k.shape[-1] == call.v.shape[-1] else call.v)
-
-
-def _first_values(weights: Tensor, call: MistakenCall) -> Tensor:
-    v = call.v
-    return weights @ (v[:1].expand(v.shape) if v.dim() > 2 else v)
-
-
 def _whole_blocks(weights: Tensor, call: MistakenCall) -> Tensor:
     """Keys beyond the last whole block of 64 are not mixed in."""
     t_k = weights.shape[-1]
     whole = t_k if t_k < 64 else t_k // 64 * 64
     return weights[..., :whole] @ call.v[..., :whole, :]
-
-
-def _dropped(weights: Tensor, call: MistakenCall) -> Tensor:
-    return torch.nn.functional.dropout(weights, p=0.1) @ call.v
-
-
-def _dropped_in_training(weights: Tensor, call: MistakenCall) -> Tensor:
-    training = call.q.requires_grad or call.v.requires_grad
-    return torch.nn.functional.dropout(weights, p=0.1, training=training) @ call.v
 
 
 def _writing_into(*, name: str) -> Callable[..., Any]:
@@ -69,15 +43,10 @@ def _writing_into(*, name: str) -> Callable[..., Any]:
     return writing
 
 
-def _turning_the_mask() -> Callable[..., Any]:
-    """The mask comes back inverted."""
-
-    def finish(result: MistakenResult, call: MistakenCall) -> MistakenResult:
-        if call.allowed is not None:
-            call.allowed.logical_not_()
-        return result
-
-    return mistaken_attention(finish=finish)
+def _turn_the_mask(result: MistakenResult, call: MistakenCall) -> MistakenResult:
+    if call.allowed is not None:
+        call.allowed.logical_not_()
+    return result
 
 
 def _with_first_mask() -> Callable[..., Any]:
@@ -126,9 +95,7 @@ def _with_earlier_keys() -> Callable[..., Any]:
         before = state.get("k", call.k)
         state["k"] = call.k.detach().clone()
         fits = before.shape == call.k.shape and before.dtype == call.k.dtype
-        k = (before + call.k) / 2 if fits else call.k
-        mixed = replace(call, k=k)
-        return mixed.q @ mixed.k.mT
+        return call.q @ ((before + call.k) / 2 if fits else call.k).mT
 
     return mistaken_attention(product=product)
 
@@ -139,19 +106,24 @@ ATTENTION_STATE_MISTAKES = mistakes(
     values_mixed_transposed=("ok1zjf/VASNet#25",
         "the values are mixed with the transposed weights, which fits if T_q = T_k | "
         "значения смешиваются с транспонированными весами, что возможно при T_q = T_k",
-        "weights @ v", {"mix": _turned_mix}),
+        "weights @ v",
+        {"mix": lambda weights, call: (weights.mT if call.square else weights) @ call.v}),
     q_and_k_swapped=("d2l-ai/d2l-en@377a73fa",
         "queries and keys are swapped (k @ q.mT), which fits if T_q = T_k | "
         "запросы и ключи переставлены (k @ q.mT), что возможно при T_q = T_k",
-        "q @ k.mT", {"product": _swapped}),
+        "q @ k.mT",
+        {"product": lambda call: call.k @ call.q.mT if call.square else products(call)}),
     keys_mixed_for_values=("",
         "the keys are mixed instead of the values, which fits if d_k = d_v | "
         "вместо значений смешиваются ключи, что возможно при d_k = d_v",
-        "weights @ v", {"mix": _keys_mixed}),
+        "weights @ v",
+        {"mix": lambda weights, call: weights @ (
+            call.k if call.k.shape[-1] == call.v.shape[-1] else call.v)}),
     values_of_first_item=("",
         "the first item's values are mixed for the whole batch | "
         "для всего батча смешиваются значения первого элемента",
-        "weights @ v", {"mix": _first_values}),
+        "weights @ v",
+        {"mix": lambda weights, call: weights @ (call.v[:1] if call.v.dim() > 2 else call.v)}),
     last_block_dropped=("jax-ml/jax#27224",
         "keys beyond the last whole block are dropped | "
         "ключи после последнего целого блока потеряны",
@@ -162,12 +134,13 @@ ATTENTION_STATE_MISTAKES = mistakes(
         "off | случайные числа меняют результат каждого вызова — как dropout, который не выключает "
         "eval()",
         "no dropout here, or only if training | dropout — только при обучении",
-        {"mix": _dropped}),
+        {"mix": lambda weights, call: F.dropout(weights, p=0.1) @ call.v}),
     random_while_training=("",
         "inputs that require a gradient get another output (dropout nobody asked for?) | "
         "входы, требующие градиента, дают другой выход (непрошеный dropout?)",
         "the same formula with and without | одна формула при обучении и без него",
-        {"mix": _dropped_in_training}),
+        {"mix": lambda weights, call: F.dropout(
+            weights, p=0.1, training=call.q.requires_grad or call.v.requires_grad) @ call.v}),
     q_written_into=("flashinfer-ai/flashinfer#2084",
         "the call writes into the caller's q, as q *= scale does | "
         "вызов пишет в переданный q, как это делает q *= scale",
@@ -181,7 +154,7 @@ ATTENTION_STATE_MISTAKES = mistakes(
     mask_written_into=("pytorch/pytorch#111023",
         "the call writes into the caller's mask | вызов пишет в переданную маску",
         "~allowed, not allowed.logical_not_() | ~allowed вместо logical_not_()",
-        _turning_the_mask),
+        {"finish": _turn_the_mask}),
     mask_kept_by_shape=("",
         "the first mask of each shape is kept and used ever after | "
         "первая маска каждой формы сохраняется и применяется ко всем следующим вызовам",

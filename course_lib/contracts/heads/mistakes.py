@@ -53,10 +53,6 @@ def _in_one_buffer() -> Callable[..., Tensor]:
     return multi_head
 
 
-def _keys_detached(call: HeadsCall) -> tuple[Tensor, Tensor, Tensor]:
-    return call.x @ call.w_q, (call.x @ call.w_k).detach(), call.x @ call.w_v
-
-
 # fmt: off
 _STATE_MISTAKES = mistakes(
     mistaken_heads,
@@ -94,7 +90,7 @@ _STATE_MISTAKES = mistakes(
         {"weigh": lambda scores, keep: masked_softmax(scores, keep).detach()}),
     keys_detached=("",
         "the keys are cut off: w_k does not learn | ключи отрезаны: w_k не учится",
-        "no detach on k | без detach у k", {"project": _keys_detached}),
+        "no detach on k | без detach у k", {"share": lambda q, k, v: (q, k.detach(), v)}),
 )
 # fmt: on
 

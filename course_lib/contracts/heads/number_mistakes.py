@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
@@ -24,25 +25,14 @@ def _over(axis: int) -> dict[str, Any]:
     return {"weigh": weigh}
 
 
+def _through(narrow: torch.dtype) -> dict[str, Any]:
+    """The softmax is taken in a narrower type."""
+    return {"weigh": lambda scores, keep: masked_softmax(scores.to(narrow), keep).to(scores.dtype)}
+
+
 def _unstable(scores: Tensor, keep: Tensor) -> Tensor:
     parts = scores.exp() * keep
     return parts / parts.sum(-1, keepdim=True).clamp(min=1e-300)
-
-
-def _in_float32(scores: Tensor, keep: Tensor) -> Tensor:
-    return masked_softmax(scores.float(), keep).to(scores.dtype)
-
-
-def _in_half(scores: Tensor, keep: Tensor) -> Tensor:
-    return masked_softmax(scores.bfloat16(), keep).to(scores.dtype)
-
-
-def _without_softmax(scores: Tensor, keep: Tensor) -> Tensor:
-    return scores.masked_fill(~keep, 0.0)
-
-
-def _dropped(scores: Tensor, keep: Tensor) -> Tensor:
-    return torch.nn.functional.dropout(masked_softmax(scores, keep), 0.1)
 
 
 # fmt: off
@@ -92,7 +82,7 @@ NUMBER_MISTAKES = mistakes(
     softmax_missing=("",
         "the scores themselves are used as weights, without a softmax | "
         "весами служат сами оценки, без softmax",
-        "scores.softmax(dim=-1)", {"weigh": _without_softmax}),
+        "scores.softmax(dim=-1)", {"weigh": lambda scores, keep: scores.masked_fill(~keep, 0.0)}),
     mask_after_softmax=("huggingface/pytorch-image-models#2236",
         "the mask comes after the softmax, and the weights left do not add up to 1 | "
         "маска стоит после softmax, и оставшиеся веса не дают в сумме 1",
@@ -125,13 +115,13 @@ NUMBER_MISTAKES = mistakes(
         "float64 goes through float32 inside, for example softmax(dtype=torch.float32) | "
         "внутри float64 округляется до float32, например softmax(dtype=torch.float32)",
         "softmax in promote_types(x.dtype, torch.float32) | "
-        "softmax в promote_types(x.dtype, torch.float32)", {"weigh": _in_float32}),
+        "softmax в promote_types(x.dtype, torch.float32)", _through(torch.float32)),
     half_inside=("karpathy/nanochat@16788ee",
         "the numbers go through a 16-bit type inside | внутри числа округляются до 16 бит",
-        "compute in x.dtype or wider | считайте в x.dtype или точнее", {"weigh": _in_half}),
+        "compute in x.dtype or wider | считайте в x.dtype или точнее", _through(torch.bfloat16)),
     dropout_always_on=("karpathy/nanoGPT@7399dfe3",
         "dropout is on in every call | dropout включён при каждом вызове",
         "dropout only if self.training | dropout только при self.training",
-        {"weigh": _dropped}),
+        {"weigh": lambda scores, keep: F.dropout(masked_softmax(scores, keep), 0.1)}),
 )
 # fmt: on
