@@ -20,25 +20,18 @@ from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import say
 from course_lib.report import ContractReport, Mismatch
 
-_NOT_ROWS = (
-    "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "
-    "{wanted}"
-)
-_LENGTHS = (
-    "the rows hold {came} numbers, the text asks for {wanted} | в строках чисел: {came}, а текст "
-    "требует {wanted}"
-)
-_SHAPE = (
-    "the result has shape {came}, the text asks for {wanted} | у результата форма {came}, а текст "
-    "требует {wanted}"
-)
-_LEAK = (
-    "only later positions were changed, and this output moved | "
-    "изменены только более поздние позиции, а этот выход сдвинулся"
-)
-_EDITED = (
-    "{name} was changed by the call: work on a copy | вызов изменил {name}: работайте с копией"
-)
+_FACTS = {
+    "not_rows": "the result is a {came}, the text asks for {wanted} | "
+    "результат — {came}, а текст требует {wanted}",
+    "lengths": "the rows hold {came} numbers, the text asks for {wanted} | "
+    "в строках чисел: {came}, а текст требует {wanted}",
+    "shape": "the result has shape {came}, the text asks for {wanted} | "
+    "у результата форма {came}, а текст требует {wanted}",
+    "leak": "only later positions were changed, and this output moved | "
+    "изменены только более поздние позиции, а этот выход сдвинулся",
+    "edited": "{name} was changed by the call: work on a copy | "
+    "вызов изменил {name}: работайте с копией",
+}
 _ERROR = 1e-9  # what doubles may lose in a sum, whichever way it is taken
 
 # ---------------------------------------------------------------- texts and what is right
@@ -120,13 +113,15 @@ def _rows(subject: Subject, arguments: dict[str, Any]) -> np.ndarray:
     try:
         table = [[float(number) for number in row] for row in rows]
     except (TypeError, ValueError):
-        raise _malformed("not_rows", _NOT_ROWS, _spelled(rows), "list[list[float]]") from None
+        raise _malformed(
+            "not_rows", _FACTS["not_rows"], _spelled(rows), "list[list[float]]"
+        ) from None
     lengths = [len(row) for row in table]
     if len(set(lengths)) > 1:
-        raise _malformed("lengths", _LENGTHS, lengths, [wanted[1]] * wanted[0])
+        raise _malformed("lengths", _FACTS["lengths"], lengths, [wanted[1]] * wanted[0])
     table = np.array(table)
     if list(table.shape) != wanted:
-        raise _malformed("shape", _SHAPE, list(table.shape), wanted)
+        raise _malformed("shape", _FACTS["shape"], list(table.shape), wanted)
     if not np.isfinite(table).all():
         place = tuple(int(axis) for axis in np.argwhere(~np.isfinite(table))[0])
         wrong = Mismatch("output", place, float(table[place]), finite_wanted())
@@ -178,7 +173,7 @@ def _future_unread(subject: Subject, text: CausalText, allowed: float) -> float:
     before = _rows(subject, text.arguments())[:-1]
     for name, number in zip(_TABLES, (3.0, -5.0, 900.0), strict=True):
         changed[name][-1] = [number] * changed["d_head"]
-    return _compare(_rows(subject, changed)[:-1], before, allowed, "leak", _LEAK)
+    return _compare(_rows(subject, changed)[:-1], before, allowed, "leak", _FACTS["leak"])
 
 
 def _again(subject: Subject, text: CausalText, allowed: float) -> float:
@@ -192,7 +187,7 @@ def _unedited(subject: Subject, text: CausalText, allowed: float) -> float:
     _rows(subject, given)
     for name, table in text.arguments().items():
         if given[name] != table:
-            raise Breach("edited", name, "", facts=say(_EDITED, name=name))
+            raise Breach("edited", name, "", facts=say(_FACTS["edited"], name=name))
     return 0.0
 
 

@@ -14,14 +14,8 @@ from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
 from course_lib.contracts.engine.look import outcome
 from course_lib.contracts.engine.mistake import Mistake
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.heads.calls import (
-    TENSORS,
-    HeadsCall,
-    by_library,
-    direction,
-    drawn,
-    gradients,
-)
+from course_lib.contracts.heads import calls
+from course_lib.contracts.heads.calls import TENSORS, HeadsCall, by_library, drawn
 from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
 from course_lib.contracts.heads.steps import mistaken_heads, real_pairs
 
@@ -223,7 +217,7 @@ def _memory(multi_head: Callable[..., Any]) -> list[Any]:
 def _lesson() -> tuple[HeadsCall, Tensor, dict[str, Tensor]]:
     """A call with its right output and gradients."""
     call = drawn(916, 2, 3, 2, 3, causal=True)
-    return call, by_library(call), gradients(call)
+    return call, by_library(call), calls.gradients(call)
 
 
 def _training(multi_head: Callable[..., Any]) -> str:
@@ -238,7 +232,7 @@ def _training(multi_head: Callable[..., Any]) -> str:
         return "another output"
     if not output.requires_grad:
         return "none"
-    got = torch.autograd.grad((output * direction(call)).sum(), leaves, allow_unused=True)
+    got = torch.autograd.grad((output * calls.direction(call)).sum(), leaves, allow_unused=True)
     # weights that the function copied away are left out
     asked = 1 if all(gradient is None for gradient in got[1:]) else len(TENSORS)
     wrong = [
