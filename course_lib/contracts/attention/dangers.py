@@ -103,8 +103,7 @@ def unspread(subject: Subject, call: Call, allowed: float) -> float:
 
 def right_slopes(subject: Subject, call: Call, allowed: float) -> float:
     """Gradients of a weighted sum of the output, against the formula."""
-    given, truth = call.fresh(), subject.wanted(call)
-    leaves = {name: given.values[name].requires_grad_() for name in "qkv"}
+    (given, leaves), truth = call.tracked("qkv"), subject.wanted(call)
     result = call_candidate(subject.candidate, *given.positional, **given.keywords)
     got, told = subject.terms.read(result, call), partial(_training_facts, subject, call)
     subject.compare(call, got, {"output": truth["output"]}, 1e-9, facts=told)
@@ -116,7 +115,7 @@ def right_slopes(subject: Subject, call: Call, allowed: float) -> float:
         raise Breach("detached", "requires_grad=False", "requires_grad=True", facts=facts)
     direction = normal(99, *output.shape)
     loss = (output * direction).sum()
-    found = call_candidate(torch.autograd.grad, loss, [*leaves.values()], allow_unused=True)
+    found = call_candidate(torch.autograd.grad, loss, leaves, allow_unused=True)
     want = attention_gradients(call, truth["weights"], direction)
     return _compare_slopes(subject, call, dict(zip("qkv", found, strict=True)), want, allowed)
 

@@ -14,7 +14,6 @@ from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.words import say
 
 FIELDS = ("output", "weights", "scores", "empty_rows")
-_WIDTHS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
 
 # ---------------------------------------------------------------- in form
 
@@ -64,26 +63,27 @@ def _without_fields(fields: tuple[str, ...], result: Any) -> Breach:
 
 def _formed(name: str, value: Any, call: Call) -> Tensor:
     """One field in the joint batch shape; where only v has an axis it may come unexpanded."""
+
+    def breach(kind: str, came: Any, wanted: Any) -> Breach:
+        values = {"name": name, "came": came, "wanted": wanted, "given": call.q.dtype}
+        return malformed(kind, _FORM[kind], str(wanted), **values)
+
     if not isinstance(value, Tensor):
-        came = type(value).__name__
-        raise malformed("not_tensor", _FORM["not_tensor"], "torch.Tensor", name=name, came=came)
-    if (wanted := call.q.device) != value.device:
-        fact, came = _FORM["device"], value.device
-        raise malformed("device", fact, str(wanted), name=name, came=came, wanted=wanted)
+        raise breach("not_tensor", type(value).__name__, "torch.Tensor")
+    if value.device != call.q.device:
+        raise breach("device", value.device, call.q.device)
     wanted, shape = _wanted_shape(name, call), tuple(value.shape)
     if shape != wanted and not _broadcasts(name, shape, wanted, call):
-        came, wanted = list(shape), list(wanted)
-        raise malformed("shape", _FORM["shape"], str(wanted), name=name, came=came, wanted=wanted)
+        raise breach("shape", list(shape), list(wanted))
     given, came = call.q.dtype, value.dtype
     if name == "empty_rows":
         fits, kind = came == torch.bool, "torch.bool"
     else:  # scores of 16 bits hide what the softmax saw
-        least = torch.float32 if name == "scores" and _WIDTHS[given] == 1 else given
-        fits, kind = _WIDTHS.get(came, 0) >= _WIDTHS[least], say(_FORM["wider"], given=least)
+        least = torch.float32 if name == "scores" and given.itemsize == 2 else given
+        fits = came.is_floating_point and came.itemsize >= least.itemsize
+        kind = say(_FORM["wider"], given=least)
     if not fits:
-        raise malformed(
-            "dtype", _FORM["dtype"], kind, name=name, came=came, given=given, wanted=kind
-        )
+        raise breach("dtype", came, kind)
     return value.detach().expand(wanted)
 
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.heads.calls import WEIGHTS, HeadsCall
 from course_lib.contracts.heads.steps import (
-    HeadsCall,
     join_heads,
     mistaken_heads,
     past_keys,
@@ -74,7 +74,7 @@ LAYOUT_MISTAKES = mistakes(
         "the weights are applied as x @ w.T, as in nn.Linear (here: x @ w) | "
         "веса применяются как x @ w.T, как в nn.Linear (здесь: x @ w)",
         "x @ w, or nn.Linear with weight w.T | x @ w или nn.Linear с весом w.T",
-        {"begin": lambda call: HeadsCall(call.x, *(w.T for w in call[1:5]), *call[5:])}),
+        {"begin": lambda call: call.but(**{name: call.args[name].T for name in WEIGHTS})}),
     w_o_missing=("Kyubyong/transformer#117",
         "the output projection w_o is left out | выходная проекция w_o пропущена",
         "return merged @ w_o", {"out": lambda merged, call: merged}),
@@ -156,7 +156,7 @@ LAYOUT_MISTAKES = mistakes(
         "x понят как [T, B, d_model]: внимание идёт между элементами батча",
         "nn.MultiheadAttention(..., batch_first=True)",
         {"project": lambda call: tuple(part.transpose(0, 1) for part in projected(call)),
-         "past": lambda call: past_keys(call._replace(x=call.x.transpose(0, 1))),
+         "past": lambda call: past_keys(call.but(x=call.x.transpose(0, 1))),
          "real": lambda call: call.valid.T[:, None, None, :],
          "join": lambda x: join_heads(x).transpose(0, 1)}),
 )

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.heads.calls import HeadsCall
 from course_lib.contracts.heads.steps import (
-    HeadsCall,
     masked_softmax,
     mistaken_heads,
     past_keys,
@@ -53,7 +53,7 @@ MASK_MISTAKES = mistakes(
         "causal=False changes nothing: the future is hidden | "
         "causal=False ничего не меняет: будущее закрыто",
         "j <= i only if causal | j <= i только при causal",
-        {"past": lambda call: past_keys(call._replace(causal=True))}),
+        {"past": lambda call: past_keys(call.but(causal=True))}),
     causal_inverted=("rasbt/LLMs-from-scratch#1061",
         "the causal mask is inverted: a token reads only the future | "
         "причинная маска инвертирована: токен читает только будущее",
@@ -123,7 +123,7 @@ MASK_MISTAKES = mistakes(
         "padding is set to zero but read: zeros take their share of the softmax | "
         "паддинг обнулён, но читается: нули берут свою долю softmax",
         "hide it: scores of -inf | закройте его: оценки -inf",
-        {"begin": lambda call: call._replace(x=call.x * call.valid[..., None], token_valid=None)}),
+        {"begin": lambda call: call.but(x=call.x * call.valid[..., None], token_valid=None)}),
     padding_lost_when_causal=("AI-Hypercomputer/maxtext#878",
         "padding is read where causal=True: one mask replaces the other | "
         "при causal=True паддинг читается: одна маска заменила другую",

@@ -9,7 +9,7 @@ from torch import Tensor
 from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.clause import Clause, Contract, tracked
 from course_lib.contracts.engine.judge import formed
-from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.read import malformed, tensor
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import say
 from course_lib.contracts.heads import calls
@@ -18,8 +18,6 @@ from course_lib.contracts.heads.looks import explain
 from course_lib.report import ContractReport, Mismatch
 
 _FACTS = {
-    "not_tensor": "the result is a {came}, not a torch.Tensor | "
-    "результат имеет тип {came}, а нужен torch.Tensor",
     "shape": "the output has shape {came}, the input {wanted} | "
     "у выхода форма {came}, у входа {wanted}",
     "dtype": "the output is {came}, the input {wanted} | выход имеет тип {came}, вход — {wanted}",
@@ -44,11 +42,7 @@ _FACTS = {
 
 
 def _read(output: Any, call: HeadsCall) -> Tensor:
-    x = call.x
-    if not isinstance(output, Tensor):
-        raise malformed(
-            "not_tensor", _FACTS["not_tensor"], "torch.Tensor", came=type(output).__name__
-        )
+    x, output = call.x, tensor(output)
     if output.shape != x.shape:
         came, wanted = list(output.shape), list(x.shape)
         raise malformed("shape", _FACTS["shape"], str(wanted), came=came, wanted=wanted)
@@ -62,7 +56,7 @@ def _read(output: Any, call: HeadsCall) -> Tensor:
         got, facts = output[index].item(), say(_FACTS["not_finite"], rows=rows, item=item)
         shown = (Mismatch("output", index, got, told),)
         raise Breach("not finite", str(got), told, mismatches=shown, facts=facts)
-    return output.detach()
+    return output
 
 
 def _compare(
@@ -144,8 +138,7 @@ def _alone(subject: Subject, call: HeadsCall, allowed: float) -> float:
 
 def _slopes(subject: Subject, call: HeadsCall, allowed: float) -> float:
     """Gradients of the real rows; weights that the function copied away are left out."""
-    given, want = call.fresh(), calls.gradients(call)
-    leaves = [given.values[name].requires_grad_() for name in TENSORS]
+    (given, leaves), want = call.tracked(TENSORS), calls.gradients(call)
     output = call_candidate(subject.candidate, *given.positional, **given.keywords)
     _read(output, call)
     if not output.requires_grad:
