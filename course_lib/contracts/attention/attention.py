@@ -6,32 +6,21 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from course_lib.contracts.attention import inputs
+from course_lib.contracts.attention import dangers, inputs, judges
 from course_lib.contracts.attention.calls import attention_by_library, attention_by_loops
-from course_lib.contracts.attention.dangers import (
-    empty_row_refused,
-    mask_refused,
-    right_slopes,
-    right_to_half,
-    unspread,
-)
-from course_lib.contracts.attention.fields import FIELDS, reader
-from course_lib.contracts.attention.judges import (
-    WRONG_MASK,
-    after_another,
-    alone,
-    decoded,
-    formed,
-    permuted,
-    repeatable,
-    right,
-    shares,
-)
+from course_lib.contracts.attention.fields import FIELDS, fine, reader
+from course_lib.contracts.attention.judges import right
 from course_lib.contracts.attention.probes import explain_attention, forward_only
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.report import ContractReport
 
+_CHANGED = (
+    "{name} changed | изменён {name}",
+    "nothing changed | без изменений",
+    "the call changed its argument {name}: work on a copy | "
+    "вызов изменил свой аргумент {name}: работайте с копией",
+)
 everything = right("scores", "weights", "output", "empty_rows")
 numbers = right("scores", "weights", "output")
 
@@ -52,18 +41,19 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
     # fmt: off
     clauses = [
         Clause("result_form", "each field: a tensor of the right shape and dtype | "
-               "каждое поле — тензор нужной формы и типа", formed, inputs.forms()),
+               "каждое поле — тензор нужной формы и типа", judges.formed, inputs.forms()),
         Clause("arguments_unchanged", "q, k, v and allowed stay as they were | "
-               "q, k, v и allowed после вызова прежние", formed, [masked[0], plain[-1]]),
+               "q, k, v и allowed после вызова прежние", judges.formed, [masked[0], plain[-1]]),
         Clause("repeatable", "the same call, the same result, whatever came between | "
                "тот же вызов — тот же результат, что бы ни было между ними",
-               repeatable, items[3:7], 1e-12),
+               judges.repeatable, items[3:7], 1e-12),
         Clause("permutation", "key order does not matter; rows follow their queries | "
-               "порядок ключей не важен, строки следуют за запросами", permuted, items[:4], 1e-6),
+               "порядок ключей не важен, строки следуют за запросами",
+               judges.permuted, items[:4], 1e-6),
         Clause("scores", "scores are q·k / √d_k | оценки равны q·k / √d_k",
                right("scores"), plain, 1e-10),
         Clause("row_sums", "weights of a query: none negative, together 1 | "
-               "веса запроса неотрицательны, в сумме 1", shares, plain, 1e-9),
+               "веса запроса неотрицательны, в сумме 1", judges.shares, plain, 1e-9),
         Clause("weights", "weights: softmax of the scores over the keys | "
                "веса — softmax оценок по ключам", right("weights"), plain, 1e-10),
         Clause("output", "output: weighted sum of the values | выход — взвешенная сумма значений",
@@ -72,14 +62,15 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
                "замаскированный ключ (False): оценка -inf, вес ровно 0", everything, masked, 1e-10),
         Clause("empty_row_error", "fully masked row: ValueError, also by default | "
                "полностью замаскированная строка — ValueError, и по умолчанию тоже",
-               empty_row_refused, inputs.with_holes(None, "error")),
+               dangers.empty_row_refused, inputs.with_holes(None, "error")),
         Clause("row_in_batch", "a row alone gives the same as within the batch | "
-               "строка отдельно даёт то же, что внутри батча", alone, items, 1e-6),
+               "строка отдельно даёт то же, что внутри батча", judges.alone, items, 1e-6),
         Clause("after_another", "right also just after another call of the same shape | "
-               "верно и сразу после другого вызова той же формы", after_another, items, 1e-10),
+               "верно и сразу после другого вызова той же формы",
+               judges.after_another, items, 1e-10),
         Clause("cached_decode", "one query with its mask: last row of the full pass | "
                "один запрос с маской: последняя строка полного прохода",
-               decoded, inputs.squares(), 1e-10),
+               judges.decoded, inputs.squares(), 1e-10),
         Clause("mask_broadcast", "every legal mask shape lands on its own axes | "
                "маска любой допустимой формы ложится на свои оси",
                everything, inputs.mask_shapes(), 1e-10),
@@ -103,21 +94,22 @@ def _clauses(fields: tuple[str, ...]) -> list[Clause]:
                "вход float32: верно с точностью float32", numbers, inputs.single(), 2e-5),
         Clause("half_inputs", "16-bit in: scores and softmax in float32 at least | "
                "16-битный вход: оценки и softmax не грубее float32",
-               right_to_half, inputs.halves(), 0.03125),
+               dangers.right_to_half, inputs.halves(), 0.03125),
         Clause("nonfinite_inputs", "NaN, inf: an error, or no effect on rows blind to it | "
                "NaN, inf: ошибка или никакого влияния там, где их не видно",
-               unspread, inputs.nonfinite(), 1e-10),
+               dangers.unspread, inputs.nonfinite(), 1e-10),
         Clause("gradients", "gradients of q, k and v equal the formula | "
                "градиенты q, k и v совпадают с формулой",
-               right_slopes, inputs.sloping(), 1e-8, _followed),
+               dangers.right_slopes, inputs.sloping(), 1e-8, _followed),
         Clause("empty_row_zero", 'empty_row="zero": weights, output 0; the row flagged | '
                'empty_row="zero": веса и выход 0, строка отмечена',
                everything, inputs.zeroed(), 1e-10),
         Clause("zero_row_gradients", 'empty_row="zero": gradients finite and right | '
-               'empty_row="zero": градиенты конечны и верны', right_slopes, holes, 1e-8, _followed),
+               'empty_row="zero": градиенты конечны и верны',
+               dangers.right_slopes, holes, 1e-8, _followed),
         Clause("bad_masks", "not bool: TypeError; wrong or larger shape: ValueError | "
                "не bool: TypeError; форма неверна или велика: ValueError",
-               mask_refused, inputs.refused()),
+               dangers.mask_refused, inputs.refused()),
     ]
     # fmt: on
     asks = {"scores": "scores", "row_sums": "weights", "weights": "weights"}
@@ -129,7 +121,7 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
     return {
         "output_max_error": measured["output"],
         "gradient_max_error": measured.get("gradients", math.nan),
-        WRONG_MASK: subject.figures[WRONG_MASK],
+        judges.WRONG_MASK: subject.figures[judges.WRONG_MASK],
         "batch_broadcast": measured["batch_broadcast"],
         "zero_row_gradients": measured.get("zero_row_gradients", math.nan),
         "permutation": measured["permutation"],
@@ -139,7 +131,7 @@ def _figures(subject: Subject, measured: dict[str, Any]) -> dict[str, float]:
 def attention_contract(fields: tuple[str, ...]) -> Contract:
     """The contract of an attention of whose results these fields are looked at."""
     references = (attention_by_loops, attention_by_library)
-    terms = Terms("attention", references, reader(fields), agree=1e-6)
+    terms = Terms("attention", references, reader(fields), agree=1e-6, changed=_CHANGED, fine=fine)
     explain = partial(explain_attention, fields)
     return Contract("attention", terms, lambda subject: _clauses(fields), explain, _figures)
 

@@ -92,15 +92,11 @@ def attention_gradients(call: Call, weights: Tensor, direction: Tensor) -> dict[
 # ---------------------------------------------------------------- one call
 
 
-def has_empty_row(call: Call) -> bool:
-    """Whether some row has nothing to read."""
-    return call.allowed is not None and not bool(call.allowed.any(-1).all())
-
-
 def _alike(cut: Call, holes: bool = False, policy: str | None = None) -> bool:
     """Rows stay as full or as empty as the policy needs them; values of 0 would hide much."""
     kept = policy is None or cut.empty_row == policy
-    return kept and has_empty_row(cut) == holes and bool(cut.v.any())
+    empty = cut.allowed is not None and not bool(cut.allowed.any(-1).all())
+    return kept and empty == holes and bool(cut.v.any())
 
 
 def holed(call: Call) -> Call:

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from course_lib.contracts.attention.causal_attention_mistakes import CAUSAL_ATTENTION_MISTAKES
 from course_lib.contracts.engine.call import Given
@@ -20,25 +21,18 @@ from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.report import ContractReport, Mismatch
 from course_lib.text import say
 
-_NOT_ROWS = (
-    "the result is a {came}, the text asks for {wanted} | результат — {came}, а текст требует "
-    "{wanted}"
-)
-_LENGTHS = (
-    "the rows hold {came} numbers, the text asks for {wanted} | в строках чисел: {came}, а текст "
-    "требует {wanted}"
-)
-_SHAPE = (
-    "the result has shape {came}, the text asks for {wanted} | у результата форма {came}, а текст "
-    "требует {wanted}"
-)
-_LEAK = (
-    "only later positions were changed, and this output moved | "
-    "изменены только более поздние позиции, а этот выход сдвинулся"
-)
-_EDITED = (
-    "{name} was changed by the call: work on a copy | вызов изменил {name}: работайте с копией"
-)
+_FACTS = {
+    "not_rows": "the result is a {came}, the text asks for {wanted} | "
+    "результат — {came}, а текст требует {wanted}",
+    "lengths": "the rows hold {came} numbers, the text asks for {wanted} | "
+    "в строках чисел: {came}, а текст требует {wanted}",
+    "shape": "the result has shape {came}, the text asks for {wanted} | "
+    "у результата форма {came}, а текст требует {wanted}",
+    "leak": "only later positions were changed, and this output moved | "
+    "изменены только более поздние позиции, а этот выход сдвинулся",
+    "edited": "{name} was changed by the call: work on a copy | "
+    "вызов изменил {name}: работайте с копией",
+}
 _ERROR = 1e-9  # what doubles may lose in a sum, whichever way it is taken
 
 # ---------------------------------------------------------------- texts and what is right
@@ -57,6 +51,8 @@ class CausalText:
     queries: tuple[tuple[float, ...], ...]
     keys: tuple[tuple[float, ...], ...]
     values: tuple[tuple[float, ...], ...]
+    # worked out of this text once
+    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def arguments(self) -> dict[str, Any]:
         """Name the arguments, for a message and for calling again; fresh lists each time."""
@@ -113,24 +109,25 @@ def causal_attention_by_library(queries: Rows, keys: Rows, values: Rows, d_head:
 # ---------------------------------------------------------------- judges
 
 
-def _rows(subject: Subject, arguments: dict[str, Any]) -> np.ndarray:
+def _rows(subject: Subject, arguments: dict[str, Any]) -> Tensor:
     """Call the candidate; breach unless finite numbers of the right shape come back."""
     rows = call_candidate(subject.candidate, *arguments.values())
     wanted = [len(arguments["queries"]), arguments["d_head"]]
     try:
         table = [[float(number) for number in row] for row in rows]
     except (TypeError, ValueError):
-        raise _malformed("not_rows", _NOT_ROWS, _spelled(rows), "list[list[float]]") from None
+        raise _malformed("not_rows", _spelled(rows), "list[list[float]]") from None
     lengths = [len(row) for row in table]
     if len(set(lengths)) > 1:
-        raise _malformed("lengths", _LENGTHS, lengths, [wanted[1]] * wanted[0])
-    table = np.array(table)
+        raise _malformed("lengths", lengths, [wanted[1]] * wanted[0])
+    table = torch.tensor(table, dtype=torch.float64)
     if list(table.shape) != wanted:
-        raise _malformed("shape", _SHAPE, list(table.shape), wanted)
-    if not np.isfinite(table).all():
-        place = tuple(int(axis) for axis in np.argwhere(~np.isfinite(table))[0])
-        wrong = Mismatch("output", place, float(table[place]), finite_wanted())
-        raise Breach("not finite", str(table[place]), finite_wanted(), mismatches=(wrong,))
+        raise _malformed("shape", list(table.shape), wanted)
+    if not table.isfinite().all():
+        place = tuple((~table.isfinite()).nonzero()[0].tolist())
+        came, told = table[place].item(), finite_wanted()
+        wrong = Mismatch("output", place, came, told)
+        raise Breach("not finite", str(came), told, mismatches=(wrong,))
     return table
 
 
@@ -142,18 +139,8 @@ def _spelled(value: Any) -> str:
     return f"{type(value).__name__}[{inside}]"
 
 
-def _malformed(kind: str, fact: str, came: Any, wanted: Any) -> Breach:
-    return malformed(kind, fact, str(wanted), came=came, wanted=wanted)
-
-
-def _compare(got: np.ndarray, want: np.ndarray, allowed: float, kind: str, fact: str = "") -> float:
-    error = np.abs(got - want)
-    worst = float(error.max())
-    if worst <= allowed * max(1.0, float(np.abs(want).max())):
-        return min(worst, allowed)
-    places = [tuple(map(int, place)) for place in np.argwhere(error > allowed)[:3]]
-    mismatches = tuple(Mismatch("output", p, float(got[p]), float(want[p])) for p in places)
-    raise Breach(kind, worst, mismatches=mismatches, facts=fact and say(fact))
+def _malformed(kind: str, came: Any, wanted: Any) -> Breach:
+    return malformed(kind, _FACTS[kind], str(wanted), came=came, wanted=wanted)
 
 
 def _formed(subject: Subject, text: CausalText, allowed: float) -> float:
@@ -162,12 +149,8 @@ def _formed(subject: Subject, text: CausalText, allowed: float) -> float:
 
 
 def _right(subject: Subject, text: CausalText, allowed: float) -> float:
-    """Both references must agree with each other, and the candidate with them."""
-    want = np.array(causal_attention_by_loops(**text.arguments()))
-    other = np.array(causal_attention_by_library(**text.arguments()))
-    if not np.allclose(want, other, rtol=1e-10, atol=1e-10):
-        raise RuntimeError(f"the two references for causal attention disagree on {text}")
-    return _compare(_rows(subject, text.arguments()), want, allowed, "wrong")
+    got, want = _rows(subject, text.arguments()), subject.wanted(text)
+    return subject.compare(text, got, want, allowed)
 
 
 def _future_unread(subject: Subject, text: CausalText, allowed: float) -> float:
@@ -178,13 +161,15 @@ def _future_unread(subject: Subject, text: CausalText, allowed: float) -> float:
     before = _rows(subject, text.arguments())[:-1]
     for name, number in zip(_TABLES, (3.0, -5.0, 900.0), strict=True):
         changed[name][-1] = [number] * changed["d_head"]
-    return _compare(_rows(subject, changed)[:-1], before, allowed, "leak", _LEAK)
+    got, facts = _rows(subject, changed)[:-1], say(_FACTS["leak"])
+    return subject.compare(text, got, before, allowed, kind="leak", facts=facts)
 
 
 def _again(subject: Subject, text: CausalText, allowed: float) -> float:
     first = _rows(subject, text.arguments())
     _rows(subject, drawn(4, 2).arguments())
-    return _compare(_rows(subject, text.arguments()), first, allowed, "remembered")
+    again = _rows(subject, text.arguments())
+    return subject.compare(text, again, first, allowed, kind="remembered")
 
 
 def _unedited(subject: Subject, text: CausalText, allowed: float) -> float:
@@ -192,7 +177,7 @@ def _unedited(subject: Subject, text: CausalText, allowed: float) -> float:
     _rows(subject, given)
     for name, table in text.arguments().items():
         if given[name] != table:
-            raise Breach("edited", name, "", facts=say(_EDITED, name=name))
+            raise Breach("edited", name, "", facts=say(_FACTS["edited"], name=name))
     return 0.0
 
 
@@ -239,9 +224,19 @@ def _probes(subject: Subject) -> list[Probe]:
     return [*probed(*texts, look=table), *probed(loud, look=table, core=False)]
 
 
+def _reference(attention: Callable[..., Rows]) -> Callable[[CausalText], Tensor]:
+    return lambda text: torch.tensor(attention(**text.arguments()), dtype=torch.float64)
+
+
+_TERMS = Terms(
+    "causal_attention",
+    (_reference(causal_attention_by_loops), _reference(causal_attention_by_library)),
+    misses=lambda got, want, text: (got - want).abs(),
+    label="output",
+)
 CAUSAL_ATTENTION = Contract(
     "causal_attention",
-    Terms("causal_attention"),
+    _TERMS,
     _clauses,
     by_catalogue(CAUSAL_ATTENTION_MISTAKES, _probes, causal_attention_by_loops),
     {"output_max_error": ("values", "large_scores"), "leak": "future_unread"},

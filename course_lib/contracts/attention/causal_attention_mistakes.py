@@ -9,31 +9,21 @@ from course_lib.contracts.engine.mistake import mistakes
 Rows = Sequence[Sequence[float]]
 
 
-def _stable_shares(scores: Sequence[float]) -> list[float]:
-    top = max(scores, default=0.0)
-    shares = [math.exp(score - top) for score in scores]
-    total = math.fsum(shares)
-    return [share / total for share in shares]
+def _raw_exponentials(scores: Sequence[float], top: float = 0.0) -> list[float]:
+    return [math.exp(score - top) for score in scores]
 
 
-def _raw_exponentials(scores: Sequence[float]) -> list[float]:
-    return [math.exp(score) for score in scores]
-
-
-def _shares_without_maximum(scores: Sequence[float]) -> list[float]:
-    raw = _raw_exponentials(scores)
-    total = math.fsum(raw) or math.nan  # all of them may vanish
+def _shares(scores: Sequence[float], top: float = 0.0) -> list[float]:
+    """Each exponential, of what lies above `top`, by their sum; all of them may vanish."""
+    raw = _raw_exponentials(scores, top)
+    total = math.fsum(raw) or math.nan
     return [share / total for share in raw]
-
-
-def _shares_of_winner(scores: Sequence[float]) -> list[float]:
-    return [float(place == scores.index(max(scores))) for place in range(len(scores))]
 
 
 _RIGHT_STEPS = {
     "reads": lambda i, count: range(i + 1),
     "scaled": lambda dot, d_head: dot / math.sqrt(d_head),
-    "shares": _stable_shares,
+    "shares": lambda scores: _shares(scores, max(scores, default=0.0)),
     "asks": lambda q, k: (q, k),
     "gives": lambda k, v: v,
     "seen": lambda i, count: range(count),
@@ -110,19 +100,20 @@ CAUSAL_ATTENTION_MISTAKES = mistakes(
     exp_without_maximum=("",
         "large scores overflow: exp is taken without subtracting the maximum | "
         "большие оценки переполняют exp: максимум не вычтен",
-        "math.exp(score - max(scores))", {"shares": _shares_without_maximum}),
+        "math.exp(score - max(scores))", {"shares": _shares}),
     not_normalised=("",
         "the exponentials are not divided by their sum | экспоненты не поделены на их сумму",
         "divide each by their sum | поделите каждую на их сумму", {"shares": _raw_exponentials}),
     winner_takes_all=("",
         "the value of the best key is taken whole instead of a mixture | "
         "вместо смеси взято значение лучшего ключа целиком",
-        "weights = softmax(scores)", {"shares": _shares_of_winner}),
+        "weights = softmax(scores)",
+        {"shares": lambda scores: [
+            float(place == scores.index(max(scores))) for place in range(len(scores))]}),
     plain_mean=("",
         "all that is read counts the same: the scores have no effect | "
         "всё прочитанное весит одинаково: оценки ни на что не влияют",
-        "weights = softmax(scores)",
-        {"shares": lambda scores: [1 / len(scores) for _ in scores]}),
+        "weights = softmax(scores)", {"shares": lambda scores: [1 / len(scores) for _ in scores]}),
     queries_and_keys_swapped=("",
         "the key of position i asks and the queries answer | "
         "спрашивает ключ позиции i, а отвечают запросы",

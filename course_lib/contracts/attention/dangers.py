@@ -12,28 +12,32 @@ from course_lib.contracts.engine.candidate import Breach, call_candidate, must_r
 from course_lib.contracts.engine.subject import Subject
 from course_lib.text import say
 
-_MASK_GIVEN = (
-    "the mask is {dtype} of shape {shape}; the scores have shape {wanted} | "
-    "маска имеет тип {dtype} и форму {shape}, а оценки — форму {wanted}"
-)
-_EMPTY_CAME_BACK = (
-    "a row with nothing to read came back as {row} | строка, которой нечего читать, дала {row}"
-)
-_HALF = (
-    "the same numbers given as float64 give the right result | "
-    "те же числа в float64 дают верный результат"
-)
-_SPREAD = (
-    "a number that is not finite reached a row that cannot see it (0 · NaN is NaN) | "
-    "NaN или бесконечность дошли до строки, которая их не видит (0 · NaN = NaN)"
-)
+_FACTS = {
+    "mask_given": "the mask is {dtype} of shape {shape}; the scores have shape {wanted} | "
+    "маска имеет тип {dtype} и форму {shape}, а оценки — форму {wanted}",
+    "empty_came_back": "a row with nothing to read came back as {row} | "
+    "строка, которой нечего читать, дала {row}",
+    "half": "the same numbers given as float64 give the right result | "
+    "те же числа в float64 дают верный результат",
+    "spread": "a number that is not finite reached a row that cannot see it (0 · NaN is NaN) | "
+    "NaN или бесконечность дошли до строки, которая их не видит (0 · NaN = NaN)",
+    "detached": ".output is cut off from q, k and v: no gradient can reach them (detach, no_grad, "
+    ".data, .item() or a computation outside torch) | .output отрезан от q, k и v: градиент до "
+    "них не доходит (detach, no_grad, .data, .item() или вычисление вне torch)",
+    "nan_gradient": "the output is right, but the gradient of {names} is NaN | "
+    "выход верен, но в градиенте {names} — NaN",
+    "training_only": "inputs that require a gradient give another output than the same numbers "
+    "without | входы, требующие градиента, дают не тот выход, что те же числа без него",
+    "no_gradient": "no gradient reaches {names}: the graph on the way to the output is cut | "
+    "градиент не доходит до {names}: граф на пути к выходу разорван",
+}
 
 
 def mask_refused(subject: Subject, call: Call, allowed: float) -> float:
     """TypeError for a mask that is not bool, ValueError for a shape that does not fit."""
     mask, wanted = call.allowed, [*joint_axes(call), call.q.shape[-2], call.k.shape[-2]]
     dtype, given = str(mask.dtype).removeprefix("torch."), call.fresh()
-    facts = say(_MASK_GIVEN, dtype=dtype, shape=list(mask.shape), wanted=wanted)
+    facts = say(_FACTS["mask_given"], dtype=dtype, shape=list(mask.shape), wanted=wanted)
     error = ValueError if mask.dtype == torch.bool else TypeError
     must_raise(error, subject.candidate, *given.positional, facts=facts, **given.keywords)
     return 0.0
@@ -48,7 +52,7 @@ def empty_row_refused(subject: Subject, call: Call, allowed: float) -> float:
         if breach.kind == "accepted":
             output = answer(subject, call)["output"]
             row = output[subject.wanted(call)["empty_rows"]][0].tolist()
-            breach.facts = say(_EMPTY_CAME_BACK, row=[round(number, 4) for number in row])
+            breach.facts = say(_FACTS["empty_came_back"], row=[round(number, 4) for number in row])
         raise
     return 0.0
 
@@ -73,7 +77,7 @@ def _wide_facts(subject: Subject, wide: Call) -> str:
         subject.compare(wide, answer(subject, wide), want, 1e-8)
     except Breach:
         return ""
-    return say(_HALF)
+    return say(_FACTS["half"])
 
 
 def unspread(subject: Subject, call: Call, allowed: float) -> float:
@@ -93,33 +97,13 @@ def unspread(subject: Subject, call: Call, allowed: float) -> float:
     if not blind.any():
         return 0.0
     got = {name: part[blind] for name, part in got.items()}
-    want, facts = {name: truth[name][blind] for name in got}, partial(say, _SPREAD)
+    want, facts = {name: truth[name][blind] for name in got}, partial(say, _FACTS["spread"])
     return subject.compare(call, got, want, allowed, facts=facts)
-
-
-_DETACHED = (
-    ".output is cut off from q, k and v: no gradient can reach them (detach, no_grad, .data, "
-    ".item() or a computation outside torch) | .output отрезан от q, k и v: градиент до них не "
-    "доходит (detach, no_grad, .data, .item() или вычисление вне torch)"
-)
-_NAN_GRADIENT = (
-    "the output is right, but the gradient of {names} is NaN | "
-    "выход верен, но в градиенте {names} — NaN"
-)
-_TRAINING_ONLY = (
-    "inputs that require a gradient give another output than the same numbers without | "
-    "входы, требующие градиента, дают не тот выход, что те же числа без него"
-)
-_NO_GRADIENT = (
-    "no gradient reaches {names}: the graph on the way to the output is cut | "
-    "градиент не доходит до {names}: граф на пути к выходу разорван"
-)
 
 
 def right_slopes(subject: Subject, call: Call, allowed: float) -> float:
     """Gradients of a weighted sum of the output, against the formula."""
-    given, truth = call.fresh(), subject.wanted(call)
-    leaves = {name: given.values[name].requires_grad_() for name in "qkv"}
+    (given, leaves), truth = call.tracked("qkv"), subject.wanted(call)
     result = call_candidate(subject.candidate, *given.positional, **given.keywords)
     got, told = subject.terms.read(result, call), partial(_training_facts, subject, call)
     subject.compare(call, got, {"output": truth["output"]}, 1e-9, facts=told)
@@ -127,11 +111,11 @@ def right_slopes(subject: Subject, call: Call, allowed: float) -> float:
     if not output.requires_grad:
         if truth["empty_rows"].all():
             return 0.0  # nothing is read, so nothing need hang on q, k and v
-        facts = say(_DETACHED)
+        facts = say(_FACTS["detached"])
         raise Breach("detached", "requires_grad=False", "requires_grad=True", facts=facts)
     direction = normal(99, *output.shape)
     loss = (output * direction).sum()
-    found = call_candidate(torch.autograd.grad, loss, [*leaves.values()], allow_unused=True)
+    found = call_candidate(torch.autograd.grad, loss, leaves, allow_unused=True)
     want = attention_gradients(call, truth["weights"], direction)
     return _compare_slopes(subject, call, dict(zip("qkv", found, strict=True)), want, allowed)
 
@@ -145,9 +129,9 @@ def _compare_slopes(
 ) -> float:
     lost = [n for n in "qkv" if (got[n] is None or not got[n].any()) and want[n].abs().max() > 1e-6]
     spoiled = [name for name in "qkv" if got[name] is not None and got[name].isnan().any()]
-    facts = say(_NO_GRADIENT, names=", ".join(lost)) if lost else ""
+    facts = say(_FACTS["no_gradient"], names=", ".join(lost)) if lost else ""
     if spoiled:
-        facts = say(_NAN_GRADIENT, names=", ".join(spoiled))
+        facts = say(_FACTS["nan_gradient"], names=", ".join(spoiled))
     full = {f"{n}.grad": torch.zeros_like(want[n]) if got[n] is None else got[n] for n in "qkv"}
     named = {f"{name}.grad": slope for name, slope in want.items()}
     return subject.compare(call, full, named, allowed, facts=facts)
@@ -156,4 +140,4 @@ def _compare_slopes(
 def _training_facts(subject: Subject, call: Call) -> str:
     """Whether the output is right for the same numbers that do not require a gradient."""
     gap = answer(subject, call)["output"] - subject.wanted(call)["output"]
-    return say(_TRAINING_ONLY) if gap.abs().max() <= 1e-8 else ""
+    return say(_FACTS["training_only"]) if gap.abs().max() <= 1e-8 else ""

@@ -9,41 +9,32 @@ from torch import Tensor
 
 from course_lib.contracts.attention.calls import broadcast_axes, joint_axes
 from course_lib.contracts.engine.call import Call
-from course_lib.contracts.engine.candidate import Breach, finite_wanted
+from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.read import malformed
-from course_lib.report import Mismatch
 from course_lib.text import say
 
 FIELDS = ("output", "weights", "scores", "empty_rows")
-_WIDTHS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
 
 # ---------------------------------------------------------------- in form
 
-_NO_FIELD = "{came} without {names} | {came} без {names}"
-_OBJECT = "an object with {names} | объект с полями {names}"
-_TENSOR_OR_OBJECT = (
-    "a torch.Tensor or an object with {names} | torch.Tensor или объект с полем {names}"
-)
-_TOGETHER = (
-    "the fields must come back together, in one object (fix: return AttentionResult(output, "
-    "weights, scores, empty_rows)) | поля нужно вернуть вместе, в одном объекте (исправление: "
-    "return AttentionResult(output, weights, scores, empty_rows))"
-)
-_NOT_TENSOR = (
-    ".{name} is a {came}, not a torch.Tensor | .{name} имеет тип {came}, а нужен torch.Tensor"
-)
-_SHAPE = (
-    ".{name} has shape {came}; the arguments call for {wanted} | "
-    "у .{name} форма {came}; по аргументам нужна {wanted}"
-)
-_DEVICE = (
-    ".{name} lies on {came}, the inputs on {wanted} | .{name} лежит на {came}, а входы на {wanted}"
-)
-_DTYPE = (
-    ".{name} is {came}, but the inputs are {given}: it must be {wanted} | "
-    ".{name} имеет тип {came} при входах {given}: нужен {wanted}"
-)
-_WIDER = "{given} or wider | {given} или шире"
+_FORM = {
+    "no_field": "{came} without {names} | {came} без {names}",
+    "object": "an object with {names} | объект с полями {names}",
+    "tensor_or_object": "a torch.Tensor or an object with {names} | "
+    "torch.Tensor или объект с полем {names}",
+    "together": "the fields must come back together, in one object (fix: return "
+    "AttentionResult(output, weights, scores, empty_rows)) | поля нужно вернуть вместе, в одном "
+    "объекте (исправление: return AttentionResult(output, weights, scores, empty_rows))",
+    "not_tensor": ".{name} is a {came}, not a torch.Tensor | "
+    ".{name} имеет тип {came}, а нужен torch.Tensor",
+    "shape": ".{name} has shape {came}; the arguments call for {wanted} | "
+    "у .{name} форма {came}; по аргументам нужна {wanted}",
+    "device": ".{name} lies on {came}, the inputs on {wanted} | "
+    ".{name} лежит на {came}, а входы на {wanted}",
+    "dtype": ".{name} is {came}, but the inputs are {given}: it must be {wanted} | "
+    ".{name} имеет тип {came} при входах {given}: нужен {wanted}",
+    "wider": "{given} or wider | {given} или шире",
+}
 
 
 def reader(fields: tuple[str, ...]) -> Callable[[Any, Call], dict[str, Tensor]]:
@@ -64,32 +55,35 @@ def _without_fields(fields: tuple[str, ...], result: Any) -> Breach:
     came = "None" if result is None else type(result).__name__
     lacking = ", ".join(f".{name}" for name in fields if not hasattr(result, name))
     alone, names = fields == ("output",), ", ".join(f".{name}" for name in fields)
-    wanted = say(_TENSOR_OR_OBJECT if alone else _OBJECT, names=names)
-    facts = "" if alone else say(_TOGETHER)
-    measured = say(_NO_FIELD, came=came, names=lacking)
+    wanted = say(_FORM["tensor_or_object"] if alone else _FORM["object"], names=names)
+    facts = "" if alone else say(_FORM["together"])
+    measured = say(_FORM["no_field"], came=came, names=lacking)
     return Breach("no_field", measured, wanted, facts=facts, clause="result_form")
 
 
 def _formed(name: str, value: Any, call: Call) -> Tensor:
     """One field in the joint batch shape; where only v has an axis it may come unexpanded."""
+
+    def breach(kind: str, came: Any, wanted: Any) -> Breach:
+        values = {"name": name, "came": came, "wanted": wanted, "given": call.q.dtype}
+        return malformed(kind, _FORM[kind], str(wanted), **values)
+
     if not isinstance(value, Tensor):
-        came = type(value).__name__
-        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", name=name, came=came)
-    if (wanted := call.q.device) != value.device:
-        fact, came = _DEVICE, value.device
-        raise malformed("device", fact, str(wanted), name=name, came=came, wanted=wanted)
+        raise breach("not_tensor", type(value).__name__, "torch.Tensor")
+    if value.device != call.q.device:
+        raise breach("device", value.device, call.q.device)
     wanted, shape = _wanted_shape(name, call), tuple(value.shape)
     if shape != wanted and not _broadcasts(name, shape, wanted, call):
-        came, wanted = list(shape), list(wanted)
-        raise malformed("shape", _SHAPE, str(wanted), name=name, came=came, wanted=wanted)
+        raise breach("shape", list(shape), list(wanted))
     given, came = call.q.dtype, value.dtype
     if name == "empty_rows":
         fits, kind = came == torch.bool, "torch.bool"
     else:  # scores of 16 bits hide what the softmax saw
-        least = torch.float32 if name == "scores" and _WIDTHS[given] == 1 else given
-        fits, kind = _WIDTHS.get(came, 0) >= _WIDTHS[least], say(_WIDER, given=least)
+        least = torch.float32 if name == "scores" and given.itemsize == 2 else given
+        fits = came.is_floating_point and came.itemsize >= least.itemsize
+        kind = say(_FORM["wider"], given=least)
     if not fits:
-        raise malformed("dtype", _DTYPE, kind, name=name, came=came, given=given, wanted=kind)
+        raise breach("dtype", came, kind)
     return value.detach().expand(wanted)
 
 
@@ -111,83 +105,58 @@ def _broadcasts(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], call
 
 # ---------------------------------------------------------------- finite
 
-_NOT_FINITE = (
-    "NaN or infinite numbers in .{name}: {count}, although q, k and v are finite | "
-    "в .{name} есть NaN или бесконечности ({count} шт.), хотя q, k и v конечны"
-)
-_EXP_RANGE = (
-    "; the right scores lie between {low:.5g} and {high:.5g}, and exp(x) of float64 ends at "
-    "x = 709: subtract the largest visible score of each row first | ; верные оценки лежат между "
-    "{low:.5g} и {high:.5g}, а exp(x) в float64 переполняется при x > 709: сначала вычтите "
-    "наибольшую видимую оценку каждой строки"
-)
-_HALF_RANGE = (
-    "; q·k reaches {high:.5g}, and float16 ends at 65504: compute the scores in float32 | "
-    "; q·k доходит до {high:.5g}, а float16 вмещает до 65504: считайте оценки в float32"
-)
+_FINITE = {
+    "not_finite": "NaN or infinite numbers in .{name}: {count}, although q, k and v are finite | "
+    "в .{name} есть NaN или бесконечности ({count} шт.), хотя q, k и v конечны",
+    "exp_range": "; the right scores lie between {low:.5g} and {high:.5g}, and exp(x) of float64 "
+    "ends at x = 709: subtract the largest visible score of each row first | "
+    "; верные оценки лежат между {low:.5g} и {high:.5g}, а exp(x) в float64 переполняется при x > "
+    "709: сначала вычтите наибольшую видимую оценку каждой строки",
+    "half_range": "; q·k reaches {high:.5g}, and float16 ends at 65504: compute the scores in "
+    "float32 | ; q·k доходит до {high:.5g}, а float16 вмещает до 65504: считайте оценки в float32",
+}
 
 
-def check_finite_fields(got: dict[str, Tensor], truth: dict[str, Tensor], call: Call) -> None:
-    """Breach on NaN and on infinities, except -inf among the scores."""
-    for name, part in got.items():
-        fine = part.isfinite() if name != "scores" else ~(part.isnan() | (part == math.inf))
-        if not fine.all():
-            place, wanted = tuple((~fine).nonzero()[0].tolist()), finite_wanted()
-            came = part[place].item()
-            facts = say(_NOT_FINITE, name=name, count=int((~fine).sum())) + _range(call, truth)
-            wrong = (Mismatch(name, place, came, wanted),)
-            raise Breach("not finite", str(came), wanted, mismatches=wrong, facts=facts)
+def fine(name: str, part: Tensor) -> Tensor:
+    """Which numbers of a field may come: the finite ones, and -inf among the scores."""
+    return part.isfinite() | ((part == -math.inf) & (name == "scores"))
 
 
-def _range(call: Call, truth: dict[str, Tensor]) -> str:
-    """Which range of numbers the right computation passes through, if it is a dangerous one."""
+def spoiled_facts(name: str, count: int, truth: dict[str, Tensor], call: Call) -> str:
+    """How many are not fine, and the range of the right computation, if it is a dangerous one."""
+    told = say(_FINITE["not_finite"], name=name, count=count)
     if call.q.dtype == torch.float16:
         high = (call.q.double() @ call.k.double().mT).abs().max().item()
-        return say(_HALF_RANGE, high=high) if high > 65504 else ""
+        return told + (say(_FINITE["half_range"], high=high) if high > 65504 else "")
     visible = truth["scores"][truth["scores"].isfinite()]
     if visible.numel() == 0 or visible.abs().max() < 700:
-        return ""
-    return say(_EXP_RANGE, low=visible.min().item(), high=visible.max().item())
+        return told
+    return told + say(_FINITE["exp_range"], low=visible.min().item(), high=visible.max().item())
 
 
 # ---------------------------------------------------------------- what a wrong one proves
 
-_RATIO = (
-    "every score is {ratio:.4g} times the right one (d_k = {d_k}, √d_k = {root:.4g}) | "
-    "у каждой оценки лишний множитель {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})"
-)
-_UNMASKED = (
-    "the score of a hidden key is still its q·k / √d_k: it was not masked | "
-    "оценка замаскированного ключа так и осталась q·k / √d_k: её не закрыли"
-)
-_FILL = (
-    "a masked score is {fill:.6g} and must be -inf | "
-    "замаскированная оценка равна {fill:.6g}, а должна быть -inf"
-)
-_COLUMN_SUMS = (
-    "the weights of each key (column) sum to 1, those of each query (row) do not | "
-    "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет"
-)
-_TOTAL_SUM = (
-    "all the weights of a matrix together sum to 1, those of each query do not | "
-    "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет"
-)
-_EQUAL_SUMS = (
-    "the weights of every query sum to {total:.4g} (1/√d_k = {scale:.4g}) | "
-    "веса каждого запроса дают в сумме {total:.4g} (1/√d_k = {scale:.4g})"
-)
-_OTHER_WEIGHTS = (
-    ".weights @ v differs from .output by {gap:.2g}: these weights did not make it | "
-    ".weights @ v отличается от .output на {gap:.2g}: выход получен не из них"
-)
-_NARROW = (
-    "every number of .{name} fits float32 exactly, although the inputs are float64 | "
-    "каждое число в .{name} точно умещается в float32, хотя входы — float64"
-)
-_MIXING = (
-    ".weights are right, so the mistake is in mixing the values: weights @ v differs from .output "
-    "| .weights верны, значит, ошибка там, где смешиваются значения: weights @ v не равно .output"
-)
+_PROVED = {
+    "ratio": "every score is {ratio:.4g} times the right one (d_k = {d_k}, √d_k = {root:.4g}) | "
+    "у каждой оценки лишний множитель {ratio:.4g} (d_k = {d_k}, √d_k = {root:.4g})",
+    "unmasked": "the score of a hidden key is still its q·k / √d_k: it was not masked | "
+    "оценка замаскированного ключа так и осталась q·k / √d_k: её не закрыли",
+    "fill": "a masked score is {fill:.6g} and must be -inf | "
+    "замаскированная оценка равна {fill:.6g}, а должна быть -inf",
+    "column_sums": "the weights of each key (column) sum to 1, those of each query (row) do not | "
+    "веса каждого ключа (столбец) дают в сумме 1, а веса каждого запроса (строка) — нет",
+    "total_sum": "all the weights of a matrix together sum to 1, those of each query do not | "
+    "все веса матрицы вместе дают в сумме 1, а веса каждого запроса — нет",
+    "equal_sums": "the weights of every query sum to {total:.4g} (1/√d_k = {scale:.4g}) | "
+    "веса каждого запроса дают в сумме {total:.4g} (1/√d_k = {scale:.4g})",
+    "other_weights": ".weights @ v differs from .output by {gap:.2g}: these weights did not make "
+    "it | .weights @ v отличается от .output на {gap:.2g}: выход получен не из них",
+    "narrow": "every number of .{name} fits float32 exactly, although the inputs are float64 | "
+    "каждое число в .{name} точно умещается в float32, хотя входы — float64",
+    "mixing": ".weights are right, so the mistake is in mixing the values: weights @ v differs "
+    "from .output | "
+    ".weights верны, значит, ошибка там, где смешиваются значения: weights @ v не равно .output",
+}
 
 
 def field_facts(
@@ -196,14 +165,14 @@ def field_facts(
     """What the other fields of the same call prove about a field that is wrong."""
     part = got[name]
     if part.dtype == torch.float64 and _fits_float32(part, truth[name]):
-        return say(_NARROW, name=name)
+        return say(_PROVED["narrow"], name=name)
     if name == "scores":
         return _score_facts(call, part.double(), truth["scores"])
     if name == "weights":
         gap = (part.double() @ call.v.double() - got["output"].double()).abs().max().item()
-        return say(_OTHER_WEIGHTS, gap=gap) if gap > 1e-3 else ""
+        return say(_PROVED["other_weights"], gap=gap) if gap > 1e-3 else ""
     if name == "output" and "weights" in got and _near(got["weights"], truth["weights"], allowed):
-        return say(_MIXING)
+        return say(_PROVED["mixing"])
     return ""
 
 
@@ -217,11 +186,11 @@ def sum_facts(call: Call, weights: Tensor) -> str:
     if all_are(rows, 1.0):
         return ""
     if weights.shape[-2] > 1 and all_are(weights.sum(-2), 1.0):
-        return say(_COLUMN_SUMS)
+        return say(_PROVED["column_sums"])
     if all_are(weights.sum((-2, -1)), 1.0):
-        return say(_TOTAL_SUM)
+        return say(_PROVED["total_sum"])
     total, scale = rows.flatten()[0].item(), 1 / math.sqrt(call.q.shape[-1])
-    return say(_EQUAL_SUMS, total=total, scale=scale) if all_are(rows, total) else ""
+    return say(_PROVED["equal_sums"], total=total, scale=scale) if all_are(rows, total) else ""
 
 
 def _fits_float32(got: Tensor, want: Tensor) -> bool:
@@ -246,9 +215,9 @@ def _score_facts(call: Call, got: Tensor, want: Tensor) -> str:
         filled, untouched = got[hidden], plain[hidden]
         same = (filled - untouched).abs() <= 1e-9 * untouched.abs().clamp(min=1.0)
         if same.all() and (untouched.abs() > 1e-6).any():
-            return say(_UNMASKED)
+            return say(_PROVED["unmasked"])
         one = not same.any() and (filled == filled[0]).all()
-        return say(_FILL, fill=filled[0].item()) if one else ""
+        return say(_PROVED["fill"], fill=filled[0].item()) if one else ""
     known = visible & (want.abs() > 1e-3)
     if int(known.sum()) < 2:
         return ""
@@ -256,4 +225,4 @@ def _score_facts(call: Call, got: Tensor, want: Tensor) -> str:
     ratio = ratios[0].item()
     if abs(ratio - 1) < 1e-6 or (ratios - ratio).abs().max() > 1e-6 * abs(ratio):
         return ""
-    return say(_RATIO, ratio=ratio, d_k=d_k, root=root)
+    return say(_PROVED["ratio"], ratio=ratio, d_k=d_k, root=root)

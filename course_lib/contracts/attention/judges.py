@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.attention.calls import drawn, joint_axes
-from course_lib.contracts.attention.fields import check_finite_fields, field_facts, sum_facts
-from course_lib.contracts.engine.call import Call, Given, same_values
+from course_lib.contracts.attention.fields import field_facts, fine, spoiled_facts, sum_facts
+from course_lib.contracts.engine.call import Call, Given
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.judge import Judge
 from course_lib.contracts.engine.subject import Subject
@@ -21,28 +21,22 @@ from course_lib.text import say
 WRONG_MASK = "wrong_cache_mask_max_error"
 Fields = dict[str, Tensor]
 
-_CHANGED = (
-    "the call changed its argument {name}: work on a copy | "
-    "вызов изменил свой аргумент {name}: работайте с копией"
-)
-
 
 def answer(subject: Subject, call: Call, given: Given | None = None) -> Fields:
     """The fields of the result, in form; what was given must be as it was."""
     given = given or call.fresh()
     result = call_candidate(subject.candidate, *given.positional, **given.keywords)
-    for name, before in call.args.items():
-        if isinstance(before, Tensor) and not same_values(before, given.values[name]):
-            came, wanted = say("{name} changed | изменён {name}", name=name), "nothing changed"
-            wanted, facts = say(f"{wanted} | без изменений"), say(_CHANGED, name=name)
-            raise Breach("changed", came, wanted, facts=facts, clause="arguments_unchanged")
+    subject.check_unchanged(call, given)
     return subject.terms.read(result, call)
 
 
 def finite_answer(subject: Subject, call: Call) -> Fields:
     """The fields of the result, in form and finite."""
     got = answer(subject, call)
-    check_finite_fields(got, subject.wanted(call), call)
+    for name, part in got.items():
+        if not (finite := fine(name, part)).all():
+            facts = spoiled_facts(name, int((~finite).sum()), subject.wanted(call), call)
+            subject.check_finite({name: part}, facts=facts)
     return got
 
 

@@ -231,8 +231,7 @@ def finite_gradients(call: Call, attention: Any) -> bool:
 
 def _gradients(call: Call, attention: Any, seed: int = 18) -> tuple[Tensor, list[Tensor | None]]:
     """The output of a call and its gradients; the same draws each time, if there are any."""
-    given = call.fresh()
-    leaves = [given.values[name].requires_grad_() for name in "qkv"]
+    given, leaves = call.tracked("qkv")
     torch.default_generator.manual_seed(seed)
     result = given.to(attention)
     output = result if isinstance(result, Tensor) else result.output

@@ -2,40 +2,23 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from course_lib.contracts.attention import looks
 from course_lib.contracts.attention.attention_mistakes import ATTENTION_MISTAKES
 from course_lib.contracts.attention.calls import ask, drawn, normal, some_allowed
-from course_lib.contracts.attention.looks import (
-    at_empty_row,
-    at_flags,
-    at_gradients,
-    at_hidden_key,
-    at_large_row,
-    at_narrow,
-    at_output,
-    at_scores,
-    at_sums,
-    at_training,
-    at_weights,
-    finite_gradients,
-    free_of_nan,
-    has_digits,
-    hidden_scores,
-    output_of,
-    see,
-    wide_scores,
-)
 from course_lib.contracts.attention.steps import mistaken_attention
 from course_lib.contracts.engine.call import Call, same_values
 from course_lib.contracts.engine.candidate import is_forward_only
 from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
 from course_lib.contracts.engine.look import probed
 from course_lib.contracts.engine.subject import Subject
+
+_special = partial(probed, core=False)
 
 
 def explain_attention(fields: tuple[str, ...], subject: Subject) -> Diagnosis:
@@ -70,16 +53,16 @@ def _probed(fields: tuple[str, ...], forward_only: bool) -> tuple[list[Probe], d
     """
     special = [
         *_state(),
-        *probed(*_key_masks(), look=at_output, core=False),
+        *_special(*_key_masks(), look=looks.at_output),
         *_reported(fields),
-        *probed(*_refused_rows(), look=at_empty_row, core=False),
+        *_special(*_refused_rows(), look=looks.at_empty_row),
         *_numbers(fields),
         *([] if forward_only else _gradients()),
         *_empty_rows(fields),
-        *([] if forward_only else probed(_holes("zero"), look=finite_gradients, core=False)),
-        *probed(*_strange_masks(), look=at_output, core=False),
+        *([] if forward_only else _special(_holes("zero"), look=looks.finite_gradients)),
+        *_special(*_strange_masks(), look=looks.at_output),
     ]
-    return [*probed(*_ordinary(), look=at_output), *special], {}
+    return [*probed(*_ordinary(), look=looks.at_output), *special], {}
 
 
 def _ordinary() -> list[Call]:
@@ -113,17 +96,17 @@ def _written_into(name: str) -> Callable[[Call, Any], bool]:
 def _stale(call: Call, attention: Any) -> bool:
     """Whether new numbers in the same tensors get the old answer."""
     given = call.fresh()
-    first = output_of(given.to(attention)).clone()
+    first = looks.output_of(given.to(attention)).clone()
     for name, before in call.args.items():
         given.values[name].copy_(before.flip(0) + 1)
-    return torch.equal(output_of(given.to(attention)), first)
+    return torch.equal(looks.output_of(given.to(attention)), first)
 
 
 def _overwritten(call: Call, attention: Any) -> bool:
     """Whether a later call changes an earlier result."""
-    first = output_of(see(call, attention))
+    first = looks.output_of(looks.see(call, attention))
     kept = first.clone()
-    see(call.but(q=-call.q, v=2 * call.v), attention)
+    looks.see(call.but(q=-call.q, v=2 * call.v), attention)
     return not torch.equal(first, kept)
 
 
@@ -131,7 +114,7 @@ def _masks_differ(call: Call, attention: Any) -> bool:
     """Whether a second mask of the same shape is taken for the first."""
     ones = torch.ones(call.q.shape[-2], call.k.shape[-2], dtype=torch.bool)
     first, second = (
-        output_of(see(call.but(allowed=mask), attention)).clone()
+        looks.output_of(looks.see(call.but(allowed=mask), attention)).clone()
         for mask in (ones.tril(1), ones.triu())
     )
     return not torch.equal(first, second)
@@ -140,12 +123,12 @@ def _masks_differ(call: Call, attention: Any) -> bool:
 def _state() -> list[Probe]:
     call, square = drawn(1040, 11, 12, 4, 5), drawn(1060, 12, 14, 4, 2)
     masked = drawn(1030, 11, 12, 5, 3, allowed=some_allowed(32, 11, 12))
-    writes = [probed(masked, look=_written_into(n), core=False) for n in masked.args]
+    writes = [_special(masked, look=_written_into(n)) for n in masked.args]
     return [
         *(probe for each in writes for probe in each),
-        *probed(call, look=_stale, core=False),
-        *probed(call, look=_overwritten, core=False),
-        *probed(square, look=_masks_differ, core=False),
+        *_special(call, look=_stale),
+        *_special(call, look=_overwritten),
+        *_special(square, look=_masks_differ),
     ]
 
 
@@ -165,10 +148,10 @@ def _masked() -> Call:
 def _reported(fields: tuple[str, ...]) -> list[Probe]:
     probes = []
     if {"weights", "scores"} <= set(fields):
-        probes += probed(_masked(), look=at_weights, core=False)
-        probes += probed(_masked(), look=at_scores, core=False)
+        probes += _special(_masked(), look=looks.at_weights)
+        probes += _special(_masked(), look=looks.at_scores)
     if "weights" in fields:
-        probes += probed(drawn(1070, 11, 3, 5, 4), look=at_sums, core=False)
+        probes += _special(drawn(1070, 11, 3, 5, 4), look=looks.at_sums)
     return probes
 
 
@@ -221,36 +204,39 @@ def _numbers(fields: tuple[str, ...]) -> list[Probe]:
     """Lengths beyond a block, scores beyond exp, digits, 16 bits, NaN."""
     spoiled = drawn(1150, 2, 13, 3, 2, allowed=torch.arange(13) != 1)
     spoiled.v[1] = math.nan
-    probes, halves, large = probed(drawn(1080, 2, 133, 3, 2), look=at_output), _halves(), _large()
+    probes, halves = _special(drawn(1080, 2, 133, 3, 2), look=looks.at_output), _halves()
+    large = _large()
     small = large.but(k=normal(1112, 3, 4))
     for row in (0, 1):
-        probes += probed(large, look=at_large_row(small, row))
+        probes += _special(large, look=looks.at_large_row(small, row))
     for size in (3e3, -1e6, -1e15, -1e60):
         ordinary, far = _hidden(size)
-        probes += probed(far, look=at_hidden_key(ordinary))
-    probes += probed(drawn(1140, 4, 7, 67, 5).of_dtype(torch.float32), *halves, look=at_narrow)
-    probes += probed(drawn(1130, 2, 31, 17, 3), look=has_digits)
+        probes += _special(far, look=looks.at_hidden_key(ordinary))
+    probes += _special(
+        drawn(1140, 4, 7, 67, 5).of_dtype(torch.float32), *halves, look=looks.at_narrow
+    )
+    probes += _special(drawn(1130, 2, 31, 17, 3), look=looks.has_digits)
     if "scores" in fields:
-        probes += probed(halves[0].but(q=halves[0].q / 64), look=wide_scores)
-    return [each._replace(core=False) for each in [*probes, *probed(spoiled, look=free_of_nan)]]
+        probes += _special(halves[0].but(q=halves[0].q / 64), look=looks.wide_scores)
+    return [*probes, *_special(spoiled, look=looks.free_of_nan)]
 
 
 def _gradients() -> list[Probe]:
     masked = drawn(1180, 11, 12, 5, 2, allowed=some_allowed(34, 11, 12))
     return [
-        *probed(drawn(1170, 4, 5, 3, 6, 2), look=at_training, core=False),
-        *probed(masked, look=at_gradients, core=False),
-        *probed(_hidden(3e3)[1], look=finite_gradients, core=False),
+        *_special(drawn(1170, 4, 5, 3, 6, 2), look=looks.at_training),
+        *_special(masked, look=looks.at_gradients),
+        *_special(_hidden(3e3)[1], look=looks.finite_gradients),
     ]
 
 
 def _empty_rows(fields: tuple[str, ...]) -> list[Probe]:
     holes = [_holes("zero"), _holes("zero", 2, 2)]
-    probes = probed(*holes, look=at_empty_row, core=False)
+    probes = _special(*holes, look=looks.at_empty_row)
     if "empty_rows" in fields:
-        probes += probed(_masked(), holes[-1], look=at_flags, core=False)
+        probes += _special(_masked(), holes[-1], look=looks.at_flags)
     if "scores" in fields:
-        probes += probed(holes[0], look=hidden_scores, core=False)
+        probes += _special(holes[0], look=looks.hidden_scores)
     return probes
 
 

@@ -2,22 +2,22 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.contracts.attention.steps import (
     MistakenCall,
-    MistakenResult,
     fit_as_asked,
     mistaken_attention,
+    refuse_empty_rows,
+    reporting,
     softmax_or_zero,
     without_empty,
 )
 from course_lib.contracts.engine.mistake import mistakes
 
+_UNPOLICED = {"police": lambda call: None}  # no row is refused
 _EMPTY_FIX = "if not allowed.any(-1).all(): raise ValueError"
 _ZERO_FIX = (
     "softmax of 0 in empty rows, then masked_fill(empty, 0.0) | "
@@ -34,44 +34,19 @@ _SHAPE_FIX = (
 )
 
 
-def _unpoliced(call: MistakenCall) -> None:
-    """No row is refused."""
-
-
-def _policed_on_request(call: MistakenCall) -> None:
-    if call.empty_row == "error" and bool(call.empty.any()):
-        raise ValueError("a query row is fully masked")
-
-
-def _policed_when_all_hidden(call: MistakenCall) -> None:
-    if call.empty_row != "zero" and not bool(call.keep.any()):
-        raise ValueError("everything is masked")
-
-
 def _plain_softmax(scores: Tensor, call: MistakenCall) -> Tensor:
     return scores.softmax(dim=-1)
 
 
 def _uniform_softmax(scores: Tensor, call: MistakenCall) -> Tensor:
-    return scores.masked_fill(call.empty.unsqueeze(-1), 0.0).softmax(dim=-1)
+    return without_empty(scores, call).softmax(dim=-1)
 
 
-def _unless_zero(soften: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    return lambda scores, call: (softmax_or_zero if call.empty_row == "zero" else soften)(
-        scores, call
-    )
+def _unless_zero(soften: Callable[..., Tensor]) -> dict[str, Callable[..., Tensor]]:
+    def by_policy(scores: Tensor, call: MistakenCall) -> Tensor:
+        return (softmax_or_zero if call.empty_row == "zero" else soften)(scores, call)
 
-
-def _bias_added(scores: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
-    return scores + torch.zeros_like(scores).masked_fill(~keep, -math.inf)
-
-
-def _flags(change: Callable[[MistakenResult], Tensor]) -> dict[str, Callable[..., Any]]:
-    return {"finish": lambda result, call: replace(result, empty_rows=change(result))}
-
-
-def _zeroed_scores(result: MistakenResult, call: MistakenCall) -> MistakenResult:
-    return replace(result, scores=without_empty(result.scores, call))
+    return {"soften": by_policy}
 
 
 def _truthy(*, floats: bool = False, integers: bool = False) -> dict[str, Callable[..., Tensor]]:
@@ -115,32 +90,32 @@ ATTENTION_EMPTY_ROW_MISTAKES = mistakes(
     empty_row_nan=("pytorch/pytorch#41508",
         "a fully masked row passes and comes back as NaN: softmax of nothing is 0/0 | "
         "полностью замаскированная строка проходит и даёт NaN: softmax от пустоты — это 0/0",
-        _EMPTY_FIX, {"police": _unpoliced, "soften": _plain_softmax}),
+        _EMPTY_FIX, _UNPOLICED | {"soften": _plain_softmax}),
     empty_row_averaged=("pytorch/pytorch#103749",
         "a fully masked row passes and averages every value, hidden though they are | "
         "полностью замаскированная строка проходит и усредняет все значения, хотя они закрыты",
-        _EMPTY_FIX, {"police": _unpoliced, "soften": _uniform_softmax}),
+        _EMPTY_FIX, _UNPOLICED | {"soften": _uniform_softmax}),
     error_policy_gives_nan=("pytorch/pytorch#103963",
         "a fully masked row that must be an error comes back as NaN | "
         "полностью замаскированная строка вместо ошибки даёт NaN",
-        _EMPTY_FIX, {"police": _unpoliced, "soften": _unless_zero(_plain_softmax)}),
+        _EMPTY_FIX, _UNPOLICED | _unless_zero(_plain_softmax)),
     error_policy_averages=("",
         "a fully masked row that must be an error averages every value | "
         "полностью замаскированная строка вместо ошибки усредняет все значения",
-        _EMPTY_FIX, {"police": _unpoliced, "soften": _unless_zero(_uniform_softmax)}),
+        _EMPTY_FIX, _UNPOLICED | _unless_zero(_uniform_softmax)),
     zero_by_default=("pytorch/pytorch#131060",
         "a fully masked row quietly gives zeros unless an error is asked for | "
         "полностью замаскированная строка молча даёт нули, если ошибку не попросили",
         'empty_row="error" is the default | по умолчанию empty_row="error"',
-        {"police": _policed_on_request}),
+        {"police": lambda call: call.empty_row == "error" and refuse_empty_rows(call)}),
     error_policy_ignored=("robertknight/rten#1321",
         "a fully masked row gives zeros even when an error is asked for | "
         "полностью замаскированная строка даёт нули, даже когда просят ошибку",
-        _EMPTY_FIX, {"police": _unpoliced}),
+        _EMPTY_FIX, _UNPOLICED),
     empty_row_seen_if_all_are=("",
         "only a mask that hides everything is refused, not one with a single empty row | "
         "отвергается лишь маска, закрывшая всё, но не одна пустая строка",
-        _EMPTY_FIX, {"police": _policed_when_all_hidden}),
+        _EMPTY_FIX, {"police": lambda call: call.keep.any() or refuse_empty_rows(call)}),
     zero_policy_gives_nan=("pytorch/pytorch#103963",
         'with empty_row="zero" a fully masked row is NaN: softmax of nothing is 0/0 | '
         'при empty_row="zero" замаскированная строка — NaN: softmax от пустоты — это 0/0',
@@ -153,24 +128,25 @@ ATTENTION_EMPTY_ROW_MISTAKES = mistakes(
         "nan_to_num after the softmax repairs the output of an empty row, but its gradient stays "
         "NaN | nan_to_num после softmax чинит выход пустой строки, но градиент остаётся NaN",
         _ZERO_FIX,
-        {"hide": _bias_added,
+        {"hide": lambda scores, keep, call: scores + torch.where(keep, 0.0, -math.inf),
          "soften": lambda scores, call: scores.softmax(dim=-1).nan_to_num(0.0)}),
     empty_rows_not_flagged=("",
         ".empty_rows is always False | .empty_rows всегда False",
-        _FLAG_FIX, _flags(lambda result: torch.zeros_like(result.empty_rows))),
+        _FLAG_FIX, reporting("empty_rows", lambda result, call: call.empty & False)),
     empty_rows_inverted=("",
         ".empty_rows flags the rows that may read something | "
         ".empty_rows отмечает строки, которым есть что читать",
-        _FLAG_FIX, _flags(lambda result: ~result.empty_rows)),
+        _FLAG_FIX, reporting("empty_rows", lambda result, call: ~call.empty)),
     partly_hidden_rows_flagged=("",
         ".empty_rows flags every row with a hidden key (any for all) | "
         ".empty_rows отмечает каждую строку с замаскированным ключом (any вместо all)",
-        _FLAG_FIX, _flags(lambda result: (result.scores == -math.inf).any(dim=-1))),
+        _FLAG_FIX,
+        reporting("empty_rows", lambda result, call: (result.scores == -math.inf).any(dim=-1))),
     empty_row_scores_zeroed=("",
         "the reported scores of an empty row are finite, not -inf | "
         "возвращённые оценки пустой строки конечны, а не -inf",
         "change a copy of the scores for softmax | для softmax меняйте копию оценок",
-        {"finish": _zeroed_scores}),
+        reporting("scores", lambda result, call: without_empty(result.scores, call))),
 )
 
 ATTENTION_REFUSAL_MISTAKES = mistakes(

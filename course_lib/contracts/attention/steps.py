@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,16 @@ class MistakenCall:
     keep: Tensor
     empty: Tensor
     dtype: torch.dtype
+
+    @property
+    def square(self) -> bool:
+        """Whether there are as many queries as keys, so that one passes for the other."""
+        return self.q.shape[-2] == self.k.shape[-2]
+
+    @property
+    def turned(self) -> Tensor:
+        """The mask with queries and keys exchanged, where that fits."""
+        return self.keep.mT if self.square else self.keep
 
 
 def check_as_asked(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -80,6 +90,11 @@ def plain_scores(call: MistakenCall) -> Tensor:
     return (products(call) * root_scale(call)).expand(call.keep.shape)
 
 
+def unmasked_weights(call: MistakenCall) -> Tensor:
+    """The weights as they are where nothing but an empty row is hidden."""
+    return without_empty(plain_scores(call).softmax(dim=-1), call)
+
+
 def hidden_by_infinity(scores: Tensor, keep: Tensor, call: MistakenCall) -> Tensor:
     """Scores with -inf where a key is hidden."""
     return scores.masked_fill(~keep, -math.inf)
@@ -99,6 +114,13 @@ def without_empty(weights: Tensor, call: MistakenCall) -> Tensor:
 def shares_of(parts: Tensor, call: MistakenCall) -> Tensor:
     """Each part of its row's sum; an empty row has none, and stays as it is."""
     return parts / parts.sum(dim=-1, keepdim=True).masked_fill(call.empty.unsqueeze(-1), 1.0)
+
+
+def reporting(
+    field: str, make: Callable[[MistakenResult, MistakenCall], Tensor]
+) -> dict[str, Callable[..., MistakenResult]]:
+    """One field of the result is not what was worked with."""
+    return {"finish": lambda result, call: replace(result, **{field: make(result, call)})}
 
 
 _RIGHT_STEPS = {

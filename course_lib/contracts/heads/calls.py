@@ -31,6 +31,17 @@ class HeadsCall(Call):
             return torch.ones(self.x.shape[:2], dtype=torch.bool)
         return self.token_valid
 
+    @property
+    def d_head(self) -> int:
+        """The width of one head."""
+        return self.x.shape[-1] // self.n_heads
+
+    @property
+    def positions(self) -> tuple[Tensor, Tensor]:
+        """The position of a query as a column, of a key as a row."""
+        i = torch.arange(self.x.shape[1])
+        return i.unsqueeze(-1), i
+
     def arguments(self) -> dict[str, Any]:
         """Name the arguments, for a message and for calling again; the short ones first."""
         short = {name: self.args.get(name) for name in ("n_heads", "causal", "token_valid")}
@@ -55,6 +66,13 @@ class HeadsCall(Call):
                 yield self.but(**rounded)
 
 
+def ask(*values: Any) -> HeadsCall:
+    """A call with these arguments, in their order; token_valid may be None."""
+    given = zip(_FORM.axes, values, strict=True)
+    args = {name: value for name, value in given if value is not None}
+    return HeadsCall(_FORM, args, _FORM.named)
+
+
 def drawn(
     seed: int,
     items: int,
@@ -71,9 +89,7 @@ def drawn(
     shapes = [(items, tokens, width)] + [(width, width)] * 4
     x, *weights = (torch.randn(s, generator=chance, dtype=torch.float64) for s in shapes)
     real = torch.ones(items, tokens, dtype=torch.bool) if valid is None else torch.tensor(valid) > 0
-    scaled = {n: w / math.sqrt(width) for n, w in zip(WEIGHTS, weights, strict=True)}
-    args = {"x": x, **scaled, "n_heads": n_heads, "causal": causal, "token_valid": real}
-    return HeadsCall(_FORM, args, _FORM.named)
+    return ask(x, *(w / math.sqrt(width) for w in weights), n_heads, causal, real)
 
 
 def padding() -> list[HeadsCall]:
@@ -125,8 +141,7 @@ def by_loops(call: HeadsCall) -> Tensor:
     w_q, w_k, w_v, w_o = (
         list(zip(*call.args[name].double().tolist(), strict=True)) for name in WEIGHTS
     )
-    d_head = len(w_q) // call.n_heads
-    output = []
+    d_head, output = call.d_head, []
     for rows, valid in zip(call.x.double().tolist(), call.valid.tolist(), strict=True):
         q, k, v = ([_project(row, w) for row in rows] for w in (w_q, w_k, w_v))
         merged = [[] for _ in rows]
@@ -208,7 +223,7 @@ def _fewer_rows(call: HeadsCall) -> Iterator[HeadsCall]:
 
 def _fewer_columns(call: HeadsCall) -> Iterator[HeadsCall]:
     """Fewer heads, or fewer columns in every head."""
-    size = call.x.shape[-1] // call.n_heads
+    size = call.d_head
     every_head, every_column = range(call.n_heads), range(size)
     kept = [(range(len(heads)), every_column) for heads in _keeping(call.n_heads)]
     kept += [(every_head, range(len(columns))) for columns in _keeping(size)]

@@ -1,16 +1,17 @@
 """Multi-head attentions that use wrong weights, or cut, share or join their heads wrongly."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.heads.calls import WEIGHTS, HeadsCall
 from course_lib.contracts.heads.steps import (
-    HeadsCall,
-    cut_heads,
     join_heads,
     mistaken_heads,
+    past_keys,
     projected,
 )
 
@@ -24,11 +25,6 @@ def _named(*names: str) -> dict[str, Any]:
     return {"project": project}
 
 
-def _transposed(call: HeadsCall) -> HeadsCall:
-    weights = {name: getattr(call, name).T for name in ("w_q", "w_k", "w_v", "w_o")}
-    return call._replace(**weights)
-
-
 def _fused(call: HeadsCall) -> tuple[Tensor, ...]:
     """One wide projection, cut as [H, 3, d_head] where [3, H, d_head] was put together."""
     wide = torch.cat(projected(call), dim=-1)
@@ -36,26 +32,15 @@ def _fused(call: HeadsCall) -> tuple[Tensor, ...]:
     return tuple(part.flatten(-2) for part in parts.unbind(-2))
 
 
-def _first_rows(merged: Tensor, call: HeadsCall) -> Tensor:
-    return cut_heads(merged, call.n_heads).sum(1) @ call.w_o[: call.d_head]
+def _shared(source: Callable[[Tensor, int], Tensor]) -> dict[str, Any]:
+    """Half as many heads of keys and values (all, if they are odd), source(heads, half) each's."""
 
+    def share(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        heads = torch.arange(q.shape[1])
+        of = source(heads, len(heads) if len(heads) % 2 else len(heads) // 2)
+        return q, k[:, of], v[:, of]
 
-def _grouped(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Half as many heads of keys and values, each for two heads of queries in a row."""
-    n_heads = q.shape[1]
-    source = torch.arange(n_heads) // (1 if n_heads % 2 else 2)
-    return q, k[:, source], v[:, source]
-
-
-def _tiled(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Half as many heads of keys and values, one set after the other."""
-    n_heads = q.shape[1]
-    source = torch.arange(n_heads) % (n_heads if n_heads % 2 else n_heads // 2)
-    return q, k[:, source], v[:, source]
-
-
-def _rotated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    return _turned(q), _turned(k), v
+    return {"share": share}
 
 
 def _turned(x: Tensor) -> Tensor:
@@ -68,19 +53,6 @@ def _turned(x: Tensor) -> Tensor:
     one, other = x.chunk(2, dim=-1)
     turned = one * angles.cos() - other * angles.sin(), other * angles.cos() + one * angles.sin()
     return torch.cat(turned, dim=-1)
-
-
-def _averaged(x: Tensor) -> Tensor:
-    return join_heads(x.mean(1, keepdim=True).expand_as(x))
-
-
-def _over_batch(call: HeadsCall) -> tuple[Tensor, ...]:
-    return tuple(part.transpose(0, 1) for part in projected(call))
-
-
-def _batch_past(call: HeadsCall) -> Tensor:
-    i = torch.arange(call.x.shape[0])
-    return (i <= i.unsqueeze(-1)) | (not call.causal)
 
 
 # fmt: off
@@ -102,7 +74,7 @@ LAYOUT_MISTAKES = mistakes(
         "the weights are applied as x @ w.T, as in nn.Linear (here: x @ w) | "
         "веса применяются как x @ w.T, как в nn.Linear (здесь: x @ w)",
         "x @ w, or nn.Linear with weight w.T | x @ w или nn.Linear с весом w.T",
-        {"begin": _transposed}),
+        {"begin": lambda call: call.but(**{name: call.args[name].T for name in WEIGHTS})}),
     w_o_missing=("Kyubyong/transformer#117",
         "the output projection w_o is left out | выходная проекция w_o пропущена",
         "return merged @ w_o", {"out": lambda merged, call: merged}),
@@ -114,7 +86,8 @@ LAYOUT_MISTAKES = mistakes(
         "every head goes out through the first d_head rows of w_o | "
         "каждая голова выходит через первые d_head строк w_o",
         "w_o[h * d_head : (h + 1) * d_head] for head h | "
-        "w_o[h * d_head : (h + 1) * d_head] для головы h", {"out": _first_rows}),
+        "w_o[h * d_head : (h + 1) * d_head] для головы h",
+        {"out": lambda merged, call: merged @ call.w_o[: call.d_head].repeat(call.n_heads, 1)}),
     residual_inside=("",
         "x is added inside: the block that adds it again carries it twice | "
         "x прибавлен внутри: блок прибавит его ещё раз",
@@ -152,7 +125,8 @@ LAYOUT_MISTAKES = mistakes(
     heads_averaged=("",
         "the heads are averaged instead of put side by side | "
         "головы усреднены, а не поставлены рядом",
-        "torch.cat(heads, dim=-1)", {"join": _averaged}),
+        "torch.cat(heads, dim=-1)",
+        {"join": lambda x: join_heads(x.mean(1, keepdim=True).expand_as(x))}),
     weights_averaged=("",
         "the weights are averaged over the heads before they mix the values | "
         "веса усреднены по головам, прежде чем смешать значения",
@@ -166,23 +140,23 @@ LAYOUT_MISTAKES = mistakes(
         "heads 0, 1 read the keys and values of head 0, heads 2, 3 of head 1: grouped queries | "
         "головы 0, 1 читают ключи и значения головы 0, головы 2, 3 — головы 1: группы запросов",
         "keys and values of its own for each head | у каждой головы свои k и v",
-        {"share": _grouped}),
+        _shared(lambda heads, half: heads * half // len(heads))),
     kv_heads_tiled=("onnx/onnx#7274",
         "half of the heads of keys and values is repeated for the other half | "
         "половина голов ключей и значений повторена для другой половины",
         "keys and values of its own for each head | у каждой головы свои k и v",
-        {"share": _tiled}),
+        _shared(lambda heads, half: heads % half)),
     positions_rotated_in=("",
         "queries and keys are rotated by their positions (RoPE), which was not asked for | "
         "запросы и ключи повёрнуты по позициям (RoPE), хотя это не требовалось",
         "no rotation: cos = 1, sin = 0 | без поворота: cos = 1, sin = 0",
-        {"share": _rotated}),
+        {"share": lambda q, k, v: (_turned(q), _turned(k), v)}),
     batch_taken_for_time=("aipixel/AEMatter#3",
         "x is read as [T, B, d_model]: an item attends to the other items of the batch | "
         "x понят как [T, B, d_model]: внимание идёт между элементами батча",
         "nn.MultiheadAttention(..., batch_first=True)",
-        {"project": _over_batch,
-         "past": _batch_past,
+        {"project": lambda call: tuple(part.transpose(0, 1) for part in projected(call)),
+         "past": lambda call: past_keys(call.but(x=call.x.transpose(0, 1))),
          "real": lambda call: call.valid.T[:, None, None, :],
          "join": lambda x: join_heads(x).transpose(0, 1)}),
 )

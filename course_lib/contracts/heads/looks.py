@@ -9,19 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_lib.contracts.engine.call import changed
 from course_lib.contracts.engine.candidate import is_forward_only
 from course_lib.contracts.engine.diagnosis import Diagnosis, Probe, diagnose
 from course_lib.contracts.engine.look import outcome
 from course_lib.contracts.engine.mistake import Mistake
 from course_lib.contracts.engine.subject import Subject
-from course_lib.contracts.heads.calls import (
-    TENSORS,
-    HeadsCall,
-    by_library,
-    direction,
-    drawn,
-    gradients,
-)
+from course_lib.contracts.heads import calls
+from course_lib.contracts.heads.calls import TENSORS, WEIGHTS, HeadsCall, by_library, drawn
 from course_lib.contracts.heads.mistakes import MULTI_HEAD_MISTAKES
 from course_lib.contracts.heads.steps import mistaken_heads, real_pairs
 
@@ -76,32 +71,29 @@ def explain(subject: Subject) -> Diagnosis:
     probes = _probes()
     candidate, reference = subject.candidate, mistaken_heads()
     named = diagnose(candidate, MULTI_HEAD_MISTAKES, probes, reference)
-    for others in (_where_padding_is_mute(), _where_hidden_columns_are_nan()):
-        named = named if named.names else diagnose(candidate, others, probes, reference)
+    for steps in (_WHERE_PADDING_IS_MUTE, _WHERE_HIDDEN_COLUMNS_ARE_NAN):
+        named = named if named.names else diagnose(candidate, _also(steps), probes, reference)
     return named
 
 
-def _where_padding_is_mute() -> list[Mistake]:
-    """The mistakes that mix rows, made where padding may not ask: other numbers, as usual a way."""
-    return [
-        replace(mistake, make=partial(mistake.make, real=real_pairs))
-        for mistake in MULTI_HEAD_MISTAKES
-        if mistake.name in _MIXED_ROWS
-    ]
+def _along(axis: int) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    return {"weigh": lambda scores, keep: scores.masked_fill(~keep, -math.inf).softmax(axis)}
 
 
-def _where_hidden_columns_are_nan() -> list[Mistake]:
-    """The softmax along a wrong axis, made as most people would: of nothing but -inf it is NaN."""
-    axes = {"softmax_over_queries": -2, "softmax_over_heads": 1, "softmax_over_batch": 0}
-    return [
-        replace(mistake, make=partial(mistake.make, weigh=partial(_along, axes[mistake.name])))
-        for mistake in MULTI_HEAD_MISTAKES
-        if mistake.name in axes
-    ]
+# What mixes rows, made where padding may not ask: other numbers, as usual a way.
+_WHERE_PADDING_IS_MUTE = {name: {"real": real_pairs} for name in _MIXED_ROWS}
+# The softmax along a wrong axis, made as most people would: of nothing but -inf it is NaN.
+_WHERE_HIDDEN_COLUMNS_ARE_NAN = {
+    "softmax_over_queries": _along(-2),
+    "softmax_over_heads": _along(1),
+    "softmax_over_batch": _along(0),
+}
 
 
-def _along(axis: int, scores: Tensor, keep: Tensor) -> Tensor:
-    return scores.masked_fill(~keep, -math.inf).softmax(axis)
+def _also(steps: dict[str, dict[str, Any]]) -> list[Mistake]:
+    """The mistakes of these names, made with these other steps as well."""
+    named = [mistake for mistake in MULTI_HEAD_MISTAKES if mistake.name in steps]
+    return [replace(each, make=partial(each.make, **steps[each.name])) for each in named]
 
 
 def _probe(call: HeadsCall) -> HeadsProbe:
@@ -194,11 +186,10 @@ def _overwritten(multi_head: Callable[..., Any]) -> list[str]:
     call = drawn(913, 2, 4, 2, 3, valid=[[1, 1, 1, 0], [1, 1, 0, 0]])
     given = call.fresh()
     given.to(multi_head)
-    names = (*TENSORS, "token_valid")
-    changed = {n for n in names if not torch.equal(given.values[n], call.args[n])}
-    if "x" in changed and not torch.equal(given.values["x"][call.valid], call.x[call.valid]):
-        changed.add("real tokens")
-    return sorted({"weights" if name.startswith("w_") else name for name in changed})
+    told = {"weights" if name in WEIGHTS else name for name in changed(call, given)}
+    if "x" in told and not torch.equal(given.values["x"][call.valid], call.x[call.valid]):
+        told.add("real tokens")
+    return sorted(told)
 
 
 @cache
@@ -223,7 +214,7 @@ def _memory(multi_head: Callable[..., Any]) -> list[Any]:
 def _lesson() -> tuple[HeadsCall, Tensor, dict[str, Tensor]]:
     """A call with its right output and gradients."""
     call = drawn(916, 2, 3, 2, 3, causal=True)
-    return call, by_library(call), gradients(call)
+    return call, by_library(call), calls.gradients(call)
 
 
 def _training(multi_head: Callable[..., Any]) -> str:
@@ -232,13 +223,13 @@ def _training(multi_head: Callable[..., Any]) -> str:
     given = call.fresh()
     if is_forward_only(multi_head, *given.positional, **given.keywords):
         return "right"
-    leaves = [given.values[name].requires_grad_() for name in TENSORS]
+    given, leaves = call.tracked(TENSORS)
     output = given.to(multi_head)
     if not torch.allclose(output.double(), truth, rtol=1e-4, atol=1e-4):
         return "another output"
     if not output.requires_grad:
         return "none"
-    got = torch.autograd.grad((output * direction(call)).sum(), leaves, allow_unused=True)
+    got = torch.autograd.grad((output * calls.direction(call)).sum(), leaves, allow_unused=True)
     # weights that the function copied away are left out
     asked = 1 if all(gradient is None for gradient in got[1:]) else len(TENSORS)
     wrong = [

@@ -1,5 +1,6 @@
 """Multi-head attentions that hide the wrong tokens: the future, the padding, or both."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,8 @@ import torch
 from torch import Tensor
 
 from course_lib.contracts.engine.mistake import mistakes
+from course_lib.contracts.heads.calls import HeadsCall
 from course_lib.contracts.heads.steps import (
-    HeadsCall,
     masked_softmax,
     mistaken_heads,
     past_keys,
@@ -25,25 +26,9 @@ def _by_causal(rule: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Any]:
     return {"past": past}
 
 
-def _first_causal(call: HeadsCall) -> Tensor:
-    i, j = call.positions
-    others = torch.arange(call.n_heads)[:, None, None] > 0
-    return (j <= i) | others | (not call.causal)
-
-
-def _item_causal(call: HeadsCall) -> Tensor:
-    i, j = call.positions
-    others = torch.arange(call.x.shape[0])[:, None, None, None] > 0
-    return (j <= i) | others | (not call.causal)
-
-
-def _causal_if(call: HeadsCall, wanted: bool) -> Tensor:
-    i, j = call.positions
-    return (j <= i) | (not (call.causal and wanted))
-
-
-def _causal_if_valid(call: HeadsCall) -> Tensor:
-    return _causal_if(call, call.token_valid is not None)
+def _others(count: int, place: int) -> Tensor:
+    """All but the first, along the axis so far before the last two."""
+    return (torch.arange(count) > 0).reshape(-1, *(1,) * (place + 1))
 
 
 def _valid_on_heads(call: HeadsCall) -> Tensor:
@@ -58,26 +43,6 @@ def _valid_tiled(call: HeadsCall) -> Tensor:
     return call.valid.repeat(n_heads, 1).unflatten(0, (items, n_heads)).unsqueeze(2)
 
 
-def _valid_lengths(call: HeadsCall) -> Tensor:
-    """Only the number of real tokens counts: they are taken to be the first ones."""
-    lengths = call.valid.sum(-1, keepdim=True)
-    return (torch.arange(call.x.shape[1]) < lengths)[:, None, None, :]
-
-
-def _zeroed(call: HeadsCall) -> HeadsCall:
-    zeroed = call.x * call.valid.unsqueeze(-1)
-    return call._replace(x=zeroed, token_valid=None)
-
-
-def _valid_unless(call: HeadsCall, causal: bool) -> Tensor:
-    return real_keys(call) | (call.causal is causal)
-
-
-def _nan_rows(scores: Tensor, keep: Tensor) -> Tensor:
-    weights = masked_softmax(scores, keep)
-    return weights.masked_fill(~keep.any(-1, keepdim=True), float("nan"))
-
-
 # fmt: off
 MASK_MISTAKES = mistakes(
     mistaken_heads,
@@ -88,7 +53,7 @@ MASK_MISTAKES = mistakes(
         "causal=False changes nothing: the future is hidden | "
         "causal=False ничего не меняет: будущее закрыто",
         "j <= i only if causal | j <= i только при causal",
-        {"past": lambda call: past_keys(call._replace(causal=True))}),
+        {"past": lambda call: past_keys(call.but(causal=True))}),
     causal_inverted=("rasbt/LLMs-from-scratch#1061",
         "the causal mask is inverted: a token reads only the future | "
         "причинная маска инвертирована: токен читает только будущее",
@@ -102,30 +67,29 @@ MASK_MISTAKES = mistakes(
     causal_blind_to_itself=("jadore801120/attention-is-all-you-need-pytorch#19",
         "a token cannot read itself, and the first one reads nothing | "
         "токен не читает себя, а первый не читает ничего",
-        "j <= i: the diagonal stays | j <= i: диагональ остаётся",
-        _by_causal(lambda i, j: j < i)),
+        "j <= i: the diagonal stays | j <= i: диагональ остаётся", _by_causal(lambda i, j: j < i)),
     causal_one_ahead=("RVC-Boss/GPT-SoVITS#965",
         "a token reads the next one as well | токен читает и следующий",
         "tril(0), not tril(1) | tril(0), а не tril(1)", _by_causal(lambda i, j: j <= i + 1)),
     causal_for_first_head=("",
         "the causal mask holds for head 0 only | причинная маска действует только на голову 0",
         "one mask [T, T] for all the heads | одна маска [T, T] на все головы",
-        {"past": _first_causal}),
+        {"past": lambda call: past_keys(call) | _others(call.n_heads, 1)}),
     causal_for_first_item=("huggingface/candle#3582",
         "the causal mask holds for the first item of the batch only | "
         "причинная маска действует только на первый элемент батча",
         "one mask [T, T] for the whole batch | одна маска [T, T] на весь батч",
-        {"past": _item_causal}),
+        {"past": lambda call: past_keys(call) | _others(len(call.x), 2)}),
     causal_lost_when_padded=("lucidrains/x-transformers@d69d33c",
         "the causal mask is lost where there is padding | "
         "причинная маска теряется там, где есть паддинг",
         "both masks: allowed & causal | обе маски: allowed & causal",
-        {"past": lambda call: _causal_if(call, bool(call.valid.all()))}),
+        {"past": lambda call: past_keys(call) | (not call.valid.all())}),
     causal_lost_without_padding=("facebookresearch/xformers#103",
         "the causal mask is lost where token_valid is None | "
         "причинная маска теряется при token_valid=None",
         "build the causal mask in any case | причинная маска нужна всегда",
-        {"past": _causal_if_valid}),
+        {"past": lambda call: past_keys(call) | (call.token_valid is None)}),
     padding_ignored=("hyunwoongko/transformer#40",
         "padding is read: token_valid is ignored, or laid over the queries, [B, 1, T, 1], instead "
         "of the keys | "
@@ -153,20 +117,22 @@ MASK_MISTAKES = mistakes(
     padding_taken_for_lengths=("huggingface/transformers#35909",
         "real tokens are counted and taken to be the first ones: padding on the left is read | "
         "настоящие токены посчитаны и приняты за первые: паддинг слева читается",
-        "use token_valid itself | берите сам token_valid", {"real": _valid_lengths}),
+        "use token_valid itself | берите сам token_valid",
+        {"real": lambda call: real_keys(call).sort(-1, descending=True).values}),
     padding_zeroed=("ilivans/tf-rnn-attention#11",
         "padding is set to zero but read: zeros take their share of the softmax | "
         "паддинг обнулён, но читается: нули берут свою долю softmax",
-        "hide it: scores of -inf | закройте его: оценки -inf", {"begin": _zeroed}),
+        "hide it: scores of -inf | закройте его: оценки -inf",
+        {"begin": lambda call: call.but(x=call.x * call.valid[..., None], token_valid=None)}),
     padding_lost_when_causal=("AI-Hypercomputer/maxtext#878",
         "padding is read where causal=True: one mask replaces the other | "
         "при causal=True паддинг читается: одна маска заменила другую",
         "both masks: allowed & causal | обе маски: allowed & causal",
-        {"real": lambda call: _valid_unless(call, True)}),
+        {"real": lambda call: real_keys(call) | call.causal}),
     padding_only_when_causal=("",
         "padding is hidden only where causal=True | паддинг закрыт только при causal=True",
         "hide padding in any case | закрывайте паддинг всегда",
-        {"real": lambda call: _valid_unless(call, False)}),
+        {"real": lambda call: real_keys(call) | (not call.causal)}),
     mask_discarded=("opendilab/DI-engine#333",
         "no mask takes effect, for example masked_fill without its result being kept | "
         "ни одна маска не действует, например результат masked_fill потерян",
@@ -175,6 +141,8 @@ MASK_MISTAKES = mistakes(
     nan_for_empty_rows=("pytorch/pytorch#41508",
         "rows that may read nothing come back as NaN, and poison every gradient | "
         "строки, которым нечего читать, возвращаются как NaN и портят все градиенты",
-        "masked_fill(empty_rows, 0)", {"weigh": _nan_rows}),
+        "masked_fill(empty_rows, 0)",
+        {"weigh": lambda scores, keep: masked_softmax(scores, keep).masked_fill(
+            ~keep.any(-1, keepdim=True), math.nan)}),
 )
 # fmt: on

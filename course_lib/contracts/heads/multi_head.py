@@ -9,81 +9,54 @@ from torch import Tensor
 from course_lib.contracts.engine.candidate import Breach, call_candidate, finite_wanted
 from course_lib.contracts.engine.clause import Clause, Contract, tracked
 from course_lib.contracts.engine.judge import formed
-from course_lib.contracts.engine.read import malformed
+from course_lib.contracts.engine.read import malformed, tensor
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.heads.calls import (
-    TENSORS,
-    HeadsCall,
-    by_library,
-    by_loops,
-    direction,
-    drawn,
-    extreme,
-    gradients,
-    long,
-    padding,
-    strided,
-)
+from course_lib.contracts.heads import calls
+from course_lib.contracts.heads.calls import TENSORS, HeadsCall, by_library, drawn
 from course_lib.contracts.heads.looks import explain
 from course_lib.report import ContractReport, Mismatch
 from course_lib.text import say
 
-_NOT_TENSOR = (
-    "the result is a {came}, not a torch.Tensor | результат имеет тип {came}, а нужен torch.Tensor"
-)
-_SHAPE = "the output has shape {came}, the input {wanted} | у выхода форма {came}, у входа {wanted}"
-_DTYPE = "the output is {came}, the input {wanted} | выход имеет тип {came}, вход — {wanted}"
-_NOT_FINITE = (
-    "rows {rows} of item {item} are not finite | "
-    "в строках {rows} элемента {item} есть NaN или бесконечности"
-)
-_TWICE = "two calls in a row give different results | два вызова подряд дают разные результаты"
-_AFTER_OTHERS = (
-    "after a call with other arguments the first call gives another result | "
-    "после вызова с другими аргументами повтор первого вызова даёт другой результат"
-)
-_OVERWRITTEN = (
-    "a later call changed the tensor that an earlier call had returned | "
-    "следующий вызов изменил тензор, который вернул предыдущий"
-)
-_PERMUTED = (
-    "the tokens were put in reverse order; the rows must follow | "
-    "токены взяты в обратном порядке; строки должны переставиться так же"
-)
-_FUTURE = (
-    "only the tokens after position {place} were changed | "
-    "изменены только токены после позиции {place}"
-)
-_CONTENT = "only the padding was changed | изменён только паддинг"
-_ALONE = (
-    "item {place}, given alone and without its padding, gives the expected numbers | "
-    "элемент {place}, взятый отдельно и без паддинга, даёт ожидаемые числа"
-)
-_DETACHED = (
-    "the output is cut off from its inputs (detach, no_grad, .data) | "
-    "выход отрезан от входов (detach, no_grad, .data)"
-)
-_NO_GRADIENT = "no gradient reaches {name} | градиент не доходит до {name}"
+_FACTS = {
+    "shape": "the output has shape {came}, the input {wanted} | "
+    "у выхода форма {came}, у входа {wanted}",
+    "dtype": "the output is {came}, the input {wanted} | выход имеет тип {came}, вход — {wanted}",
+    "not_finite": "rows {rows} of item {item} are not finite | "
+    "в строках {rows} элемента {item} есть NaN или бесконечности",
+    "twice": "two calls in a row give different results | два вызова подряд дают разные результаты",
+    "after_others": "after a call with other arguments the first call gives another result | "
+    "после вызова с другими аргументами повтор первого вызова даёт другой результат",
+    "overwritten": "a later call changed the tensor that an earlier call had returned | "
+    "следующий вызов изменил тензор, который вернул предыдущий",
+    "permuted": "the tokens were put in reverse order; the rows must follow | "
+    "токены взяты в обратном порядке; строки должны переставиться так же",
+    "future": "only the tokens after position {place} were changed | "
+    "изменены только токены после позиции {place}",
+    "content": "only the padding was changed | изменён только паддинг",
+    "alone": "item {place}, given alone and without its padding, gives the expected numbers | "
+    "элемент {place}, взятый отдельно и без паддинга, даёт ожидаемые числа",
+    "detached": "the output is cut off from its inputs (detach, no_grad, .data) | "
+    "выход отрезан от входов (detach, no_grad, .data)",
+    "no_gradient": "no gradient reaches {name} | градиент не доходит до {name}",
+}
 
 
 def _read(output: Any, call: HeadsCall) -> Tensor:
-    x = call.x
-    if not isinstance(output, Tensor):
-        raise malformed("not_tensor", _NOT_TENSOR, "torch.Tensor", came=type(output).__name__)
+    x, output = call.x, tensor(output)
     if output.shape != x.shape:
         came, wanted = list(output.shape), list(x.shape)
-        raise malformed("shape", _SHAPE, str(wanted), came=came, wanted=wanted)
+        raise malformed("shape", _FACTS["shape"], str(wanted), came=came, wanted=wanted)
     if not output.is_floating_point() or output.dtype.itemsize < x.dtype.itemsize:
-        raise malformed("dtype", _DTYPE, str(x.dtype), came=output.dtype, wanted=x.dtype)
+        raise malformed("dtype", _FACTS["dtype"], str(x.dtype), came=output.dtype, wanted=x.dtype)
     broken = ~output.isfinite().all(-1)
     if broken.any():
         item = int(broken.any(-1).nonzero()[0])
         rows = broken[item].nonzero().flatten().tolist()
         index, told = (item, rows[0], 0), finite_wanted()
-        got, facts = output[index].item(), say(_NOT_FINITE, rows=rows, item=item)
+        got, facts = output[index].item(), say(_FACTS["not_finite"], rows=rows, item=item)
         shown = (Mismatch("output", index, got, told),)
         raise Breach("not finite", str(got), told, mismatches=shown, facts=facts)
-    return output.detach()
+    return output
 
 
 def _compare(
@@ -115,17 +88,19 @@ def _steady(subject: Subject, call: HeadsCall, allowed: float) -> float:
     def agree(got: Tensor, kind: str, fact: str) -> float:
         return _compare(subject, call, got, kept, rows, allowed, say(fact), kind)
 
-    agree(subject.value(call), "twice", _TWICE)
+    agree(subject.value(call), "twice", _FACTS["twice"])
     other = call.but(x=call.x.flip(1) + 1, w_v=-call.w_v)
     subject.value(other.but(token_valid=call.token_valid.flip(1)))
-    agree(first, "overwritten", _OVERWRITTEN)
-    return agree(subject.value(call), "after_others", _AFTER_OTHERS)
+    agree(first, "overwritten", _FACTS["overwritten"])
+    return agree(subject.value(call), "after_others", _FACTS["after_others"])
 
 
 def _permuted(subject: Subject, call: HeadsCall, allowed: float) -> float:
     """Tokens in reverse order give rows in reverse order."""
     base, turned = subject.value(call), subject.value(call.but(x=call.x.flip(1)))
-    return _compare(subject, call, turned, base.flip(1), call.valid, allowed, say(_PERMUTED))
+    return _compare(
+        subject, call, turned, base.flip(1), call.valid, allowed, say(_FACTS["permuted"])
+    )
 
 
 def _future_blind(subject: Subject, call: HeadsCall, allowed: float) -> float:
@@ -134,14 +109,14 @@ def _future_blind(subject: Subject, call: HeadsCall, allowed: float) -> float:
     for place in range(call.x.shape[1] - 1):
         later = torch.arange(call.x.shape[1]) > place
         got = subject.value(call.but(x=torch.where(later[:, None], 3 - 2 * call.x, call.x)))
-        facts, rows = say(_FUTURE, place=place), call.valid & ~later
+        facts, rows = say(_FACTS["future"], place=place), call.valid & ~later
         worst = max(worst, _compare(subject, call, got, base, rows, allowed, facts))
     return worst
 
 
 def _padding_mute(subject: Subject, call: HeadsCall, allowed: float) -> float:
     """Small, huge and swapped contents of the padding must give the same real rows."""
-    base, worst, facts = subject.value(call), 0.0, say(_CONTENT)
+    base, worst, facts = subject.value(call), 0.0, say(_FACTS["content"])
     for content in (torch.zeros_like(call.x), 50 * call.x.flip(1), 1e4 + 0 * call.x):
         got = subject.value(call.but(x=torch.where(call.valid.unsqueeze(-1), call.x, content)))
         worst = max(worst, _compare(subject, call, got, base, call.valid, allowed, facts))
@@ -156,21 +131,20 @@ def _alone(subject: Subject, call: HeadsCall, allowed: float) -> float:
         expected, rows = torch.zeros_like(together), torch.zeros_like(call.valid)
         alone = subject.value(call.but(x=x, token_valid=valid))[0]
         expected[item, real], rows[item] = alone.to(together.dtype), real
-        facts = say(_ALONE, place=item)
+        facts = say(_FACTS["alone"], place=item)
         worst = max(worst, _compare(subject, call, together, expected, rows, allowed, facts))
     return worst
 
 
 def _slopes(subject: Subject, call: HeadsCall, allowed: float) -> float:
     """Gradients of the real rows; weights that the function copied away are left out."""
-    given, want = call.fresh(), gradients(call)
-    leaves = [given.values[name].requires_grad_() for name in TENSORS]
+    (given, leaves), want = call.tracked(TENSORS), calls.gradients(call)
     output = call_candidate(subject.candidate, *given.positional, **given.keywords)
     _read(output, call)
     if not output.requires_grad:
         flags = [f"requires_grad={flag}" for flag in (False, True)]
-        raise Breach("detached", *flags, facts=say(_DETACHED))
-    loss = (output * direction(call)).sum()
+        raise Breach("detached", *flags, facts=say(_FACTS["detached"]))
+    loss = (output * calls.direction(call)).sum()
     got = call_candidate(torch.autograd.grad, loss, leaves, allow_unused=True)
     found = dict(zip(TENSORS, got, strict=True))
     full = {n: torch.zeros_like(want[n]) if found[n] is None else found[n] for n in TENSORS}
@@ -180,7 +154,7 @@ def _slopes(subject: Subject, call: HeadsCall, allowed: float) -> float:
     for name in sorted(full, key=lambda name: bool(full[name].any())):  # what is lost comes first
         facts, label = "", f"{name}.grad"
         if not full[name].any():
-            facts = say(_NO_GRADIENT, name=name)
+            facts = say(_FACTS["no_gradient"], name=name)
         error = subject.compare(call, full[name], want[name], allowed, facts=facts, label=label)
         worst = max(worst, error)
     return worst
@@ -199,7 +173,7 @@ def _clauses(subject: Subject) -> list[Clause]:
     single = [drawn(10, 1, 3, 1, 3), drawn(11, 2, 4, 1, 5), drawn(12, 1, 1, 1, 2)]
     sizes = [(1, 2, 2, 2), (2, 4, 2, 3), (3, 2, 3, 2), (1, 5, 3, 5), (2, 3, 6, 1), (2, 1, 2, 3)]
     sizes += [(3, 3, 3, 3), (2, 3, 4, 2)]
-    many, padded = [drawn(20 + n, *size) for n, size in enumerate(sizes)], padding()
+    many, padded = [drawn(20 + n, *size) for n, size in enumerate(sizes)], calls.padding()
     causal = [call.but(causal=True) for call in many]
     mute = [padded[0], padded[1], padded[6]]
     bare = [call.but(token_valid=None) for call in (*many[:3], *causal[:3])]
@@ -237,14 +211,14 @@ def _clauses(subject: Subject) -> list[Clause]:
                "token_valid=None значит, что все токены настоящие",
                _right, bare, 1e-10, when=_takes),
         Clause("long_sequences", "longer than any block, with whole blocks of padding | "
-               "длиннее любого блока, с блоками из одного паддинга", _right, long(), 1e-10),
+               "длиннее любого блока, с блоками из одного паддинга", _right, calls.long(), 1e-10),
         Clause("memory_layout", "transposed input and weights: the same result | "
                "транспонированные вход и веса: тот же результат",
-               _right, [strided(call) for call in (many[1], causal[7], padded[0])], 1e-10,
+               _right, [calls.strided(call) for call in (many[1], causal[7], padded[0])], 1e-10,
                when=_takes),
         Clause("extreme_logits", "scores in the thousands: finite and right | "
                "оценки в тысячах: результат конечен и верен",
-               _right, extreme(many[1], padded[:3]), 1e-8),
+               _right, calls.extreme(many[1], padded[:3]), 1e-8),
         Clause("float32_inputs", "float32 in: right to float32 accuracy | "
                "вход float32: верно с точностью float32",
                _right, [call.of_dtype(torch.float32) for call in few], 2e-5),
@@ -258,7 +232,7 @@ def _clauses(subject: Subject) -> list[Clause]:
     # fmt: on
 
 
-_TERMS = Terms("multi_head", (by_loops, by_library), _read, agree=1e-6)
+_TERMS = Terms("multi_head", (calls.by_loops, by_library), _read, agree=1e-6)
 MULTI_HEAD = Contract(
     "multi_head",
     _TERMS,

@@ -2,41 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-
-class HeadsCall(NamedTuple):
-    """The arguments of one call of multi-head attention."""
-
-    x: Tensor
-    w_q: Tensor
-    w_k: Tensor
-    w_v: Tensor
-    w_o: Tensor
-    n_heads: int
-    causal: bool
-    token_valid: Tensor | None
-
-    @property
-    def valid(self) -> Tensor:
-        """Which tokens are real, [B, T]; all of them where nothing is said."""
-        if self.token_valid is None:
-            return torch.ones(self.x.shape[:2], dtype=torch.bool)
-        return self.token_valid
-
-    @property
-    def d_head(self) -> int:
-        """The width of one head."""
-        return self.x.shape[-1] // self.n_heads
-
-    @property
-    def positions(self) -> tuple[Tensor, Tensor]:
-        """The position of a query as a column, of a key as a row."""
-        i = torch.arange(self.x.shape[1])
-        return i.unsqueeze(-1), i
+from course_lib.contracts.heads.calls import HeadsCall, ask
 
 
 def projected(call: HeadsCall) -> tuple[Tensor, Tensor, Tensor]:
@@ -103,7 +72,7 @@ def mistaken_heads(
         causal: bool,
         token_valid: Tensor | None = None,
     ) -> Tensor:
-        call = begin(HeadsCall(x, w_q, w_k, w_v, w_o, n_heads, causal, token_valid))
+        call = begin(ask(x, w_q, w_k, w_v, w_o, n_heads, causal, token_valid))
         q, k, v = share(*(cut(part, n_heads) for part in project(call)))
         weights = weigh(q @ k.mT * scale(call), past(call) & real(call))
         return out(join(mix(weights, v)), call)
