@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+Soften = Callable[[list[float], float], list[float]]
+
 
 def refuse_bad_sampling(logits: Any, temperature: Any, top_k: Any, top_p: Any) -> None:
     """Refuse what every sampling distribution must refuse."""
@@ -30,21 +32,28 @@ def likeliest_first(values: list[float]) -> list[int]:
     return sorted(range(len(values)), key=lambda token: (-values[token], token))
 
 
-def shortest_run(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
-    """The first tokens that together reach top_p."""
-    if top_p == 1:
-        return kept
+def run_until(
+    kept: list[int], shares: dict[int, float], reached: Callable[[float], bool]
+) -> list[int]:
+    """The first tokens whose sum says that it is reached; all if none does."""
     mass = 0.0
     for count, token in enumerate(kept, start=1):
         mass += shares[token]
-        if mass >= top_p:
+        if reached(mass):
             return kept[:count]
     return kept
 
 
-def spread_over(values: list[float], kept: list[int], temperature: float) -> list[float]:
+def shortest_run(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
+    """The first tokens that together reach top_p."""
+    return kept if top_p == 1 else run_until(kept, shares, top_p.__le__)
+
+
+def spread_over(
+    values: list[float], kept: list[int], temperature: float, soften: Soften = softened
+) -> list[float]:
     """Share the whole probability out among the kept tokens."""
-    shares = dict(zip(kept, softened([values[token] for token in kept], temperature), strict=True))
+    shares = dict(zip(kept, soften([values[token] for token in kept], temperature), strict=True))
     return [shares.get(token, 0.0) for token in range(len(values))]
 
 
@@ -52,7 +61,7 @@ def mistaken_distribution(
     check: Callable[..., None] = refuse_bad_sampling,
     choosing: Callable[[float], float] = lambda temperature: temperature,
     ending: Callable[[float], float] = lambda temperature: temperature,
-    soften: Callable[..., list[float]] = softened,
+    soften: Soften = softened,
     rank: Callable[..., list[int]] = likeliest_first,
     cut: Callable[..., list[int]] = lambda ranked, values, k, p: ranked[:k],
     measure: Callable[..., list[int]] = lambda ranked, kept: kept,
@@ -77,10 +86,68 @@ def mistaken_distribution(
             kept = nucleus(kept, dict(zip(pool, probs, strict=True)), top_p)
         if not kept:
             return [math.nan] * len(values)  # the softmax of nothing but -inf
-        if soften is not softened:
-            probs = soften([values[token] for token in kept], ending(temperature))
-            shares = dict(zip(kept, probs, strict=True))
-            return [shares.get(token, 0.0) for token in range(len(values))]
-        return finish(values, kept, ending(temperature))
+        return finish(values, kept, ending(temperature), soften)
 
     return token_distribution
+
+
+def softened_as_they_are(values: list[float], temperature: float) -> list[float]:
+    """A softmax that subtracts no maximum: exp overflows, or all of it becomes 0."""
+    parts = [math.exp(z / temperature) if z / temperature < 709 else math.inf for z in values]
+    total = sum(parts) or math.nan
+    return [part / total for part in parts]
+
+
+def share_of_all(
+    values: list[float], kept: list[int], temperature: float, soften: Soften
+) -> list[float]:
+    """The kept tokens' old probabilities."""
+    chosen, whole = set(kept), softened(values, temperature)
+    return [prob if token in chosen else 0.0 for token, prob in enumerate(whole)]
+
+
+def filled_with(fill: float) -> Callable[..., list[float]]:
+    """The removed tokens get a finite logit and so a probability."""
+
+    def finish(
+        values: list[float], kept: list[int], temperature: float, soften: Soften
+    ) -> list[float]:
+        chosen = set(kept)
+        filled = [value if i in chosen else fill for i, value in enumerate(values)]
+        return softened(filled, temperature)
+
+    return finish
+
+
+def higher_ids_first(values: list[float]) -> list[int]:
+    """The ids from the largest value to the smallest; equal ones from the last."""
+    return sorted(range(len(values)), key=lambda token: (-values[token], -token))
+
+
+def ties_of_the_last(ranked: list[int], values: list[float], k: int, p: Any) -> list[int]:
+    """All that is not below the k-th."""
+    return [token for token in ranked if values[token] >= values[ranked[k - 1]]]
+
+
+def higher_ids_of_k(ranked: list[int], values: list[float], k: int, p: Any) -> list[int]:
+    """Of equal logits the higher ids."""
+    chosen = set(higher_ids_first(values)[:k])
+    return [token for token in ranked if token in chosen]
+
+
+def higher_ids_of_p(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
+    """Of equal probabilities the higher ids."""
+    falling = sorted(kept, key=lambda token: (-shares[token], -token))
+    return shortest_run(falling, shares, top_p)
+
+
+def ties_of_nucleus(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
+    """All that is not below the last of the nucleus."""
+    least = shares[shortest_run(kept, shares, top_p)[-1]]
+    return [token for token in kept if shares[token] >= least]
+
+
+def without_crossing(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
+    """The nucleus without the token that crosses top_p, if one is left."""
+    run = shortest_run(kept, shares, top_p)
+    return run if sum(shares[token] for token in run) <= top_p else run[:-1] or run
