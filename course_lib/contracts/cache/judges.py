@@ -55,11 +55,8 @@ def _call(
     seen: CacheObserver, ids: tuple[int, ...], chunks: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, Any]:
     """Call the full pass, or the cached one if there are chunks; numbers and the raw result."""
-    raw = (
-        call_candidate(seen.cached, list(ids), list(chunks))
-        if chunks
-        else call_candidate(seen.full, list(ids))
-    )
+    function, widths = (seen.cached, [list(chunks)]) if chunks else (seen.full, [])
+    raw = call_candidate(function, list(ids), *widths)
     return read_logits(raw, (len(ids), seen.vocab_size)).values.copy(), raw
 
 

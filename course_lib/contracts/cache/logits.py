@@ -13,6 +13,7 @@ from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.mistake import Mistake
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
+from course_lib.integers import check_int_at_least
 from course_lib.report import Mismatch
 
 # What rounding may do to a logit, as a share of the largest one.
@@ -127,6 +128,17 @@ def scribble_over(value: Any) -> None:
                     value[place] = 0.0
     except Exception:
         return
+
+
+def sizes_at_the_door(
+    name: str, function: Any, vocab_size: int, context_length: int
+) -> dict[str, int]:
+    """The sizes of a model whose other function is looked at, too, before anything is asked."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, got {type(function).__name__}")
+    check_int_at_least("vocab_size", vocab_size, 1)
+    check_int_at_least("context_length", context_length, 1)
+    return {"vocab_size": vocab_size, "context_length": context_length}
 
 
 class LogitObserver:
