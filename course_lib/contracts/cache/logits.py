@@ -11,6 +11,7 @@ import torch
 from course_lib.contracts.engine.candidate import Breach
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.mistake import Mistake
+from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.engine.words import say
 from course_lib.integers import check_int_at_least
@@ -26,8 +27,8 @@ _TEXTS = {
     "{came}",
     "shape": "the logits have shape {came}, the call asks for {wanted} | "
     "у логитов форма {came}, а вызов требует {wanted}",
-    "not_finite": "{count} of {size} logits are NaN or infinite | "
-    "NaN или бесконечности: {count} из {size} логитов",
+    "not_finite": "{came} of {size} logits are NaN or infinite | "
+    "NaN или бесконечности: {came} из {size} логитов",
     "finite": "finite numbers | конечные числа",
 }
 # fmt: on
@@ -77,24 +78,19 @@ def _kind(values: np.ndarray) -> str:
 
 def read_logits(value: Any, shape: tuple[int, ...]) -> LogitArray:
     """Demand finite numbers of the given shape; anything else is a breach of the form."""
+    wanted = list(shape)
     try:
         array = logit_array(value)
     except Exception as error:
-        text = say(_TEXTS["not_array"], came=type(value).__name__)
-        raise _breach("not_array", type(value).__name__, str(list(shape)), text) from error
+        came = type(value).__name__
+        raise malformed("not_array", _TEXTS["not_array"], str(wanted), came=came) from error
     if array.values.shape != shape:
-        came = str(list(array.values.shape))
-        text = say(_TEXTS["shape"], came=came, wanted=list(shape))
-        raise _breach("shape", came, str(list(shape)), text)
-    bad = int((~np.isfinite(array.values)).sum())
-    if bad:
-        text = say(_TEXTS["not_finite"], count=bad, size=array.values.size)
-        raise _breach("not_finite", str(bad), say(_TEXTS["finite"]), text)
+        came = list(array.values.shape)
+        raise malformed("shape", _TEXTS["shape"], str(wanted), came=came, wanted=wanted)
+    if bad := int((~np.isfinite(array.values)).sum()):
+        finite, size = say(_TEXTS["finite"]), array.values.size
+        raise malformed("not_finite", _TEXTS["not_finite"], finite, came=bad, size=size)
     return array
-
-
-def _breach(kind: str, came: str, wanted: str, text: str) -> Breach:
-    return Breach(kind, came, wanted, facts=text, clause="result_form")
 
 
 def logit_error(got: np.ndarray, want: np.ndarray) -> float:
