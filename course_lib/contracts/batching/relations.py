@@ -43,7 +43,8 @@ def _labels(prompts: Callable[[BatchObserver], Prompts]) -> Callable[[BatchObser
 
 
 _equal = _labels(lambda seen: tuple(seen.prompt(4, salt) for salt in (1, 3, 6)))
-_long_first, _long_last = _labels(lambda s: s.mixed(2)), _labels(lambda s: s.mixed(3)[::-1])
+_long_first = _labels(lambda s: s.mixed(2))
+_long_last = _labels(lambda s: s.mixed(3)[::-1])
 _middle = _labels(lambda seen: tuple(seen.mixed(4)[place] for place in (1, 0, 2)))
 _FINE = (_long_first, _long_last, _middle)
 

@@ -24,7 +24,8 @@ class TinyBatch:
     ) -> None:
         self.decoder = TinyDecoder(vocab_size, context_length, n_layers, seed)
         self.vocab_size, self.context_length = vocab_size, context_length
-        self.steps, self.memory = steps, None
+        self.steps = steps
+        self.memory: Any = None  # what a wrong step keeps between calls
 
     def step(self, name: str, *args: Any) -> Any:
         """Take a step the way that was handed in, or else the right way."""
@@ -63,7 +64,8 @@ def padded(left: bool) -> Callable[..., tuple]:
     return pad
 
 
-padded_left, padded_right = padded(left=True), padded(left=False)
+padded_left = padded(left=True)
+padded_right = padded(left=False)
 
 
 def seen_in_batch(keys: np.ndarray) -> np.ndarray:

@@ -187,9 +187,8 @@ class LogitObserver:
 
     def same(self, one: Any, other: Any, share: float = 1.0) -> bool:
         """Whether two results, or two rows, agree up to rounding."""
-        rows = self.rows_equal(
-            *(each[None] if np.ndim(each) == 1 else each for each in (one, other)), share
-        )
+        one, other = (each[None] if np.ndim(each) == 1 else each for each in (one, other))
+        rows = self.rows_equal(one, other, share)
         return bool(rows) and all(rows)
 
     def aliased(

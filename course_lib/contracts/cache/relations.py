@@ -24,8 +24,11 @@ def _right(cut: list[int], start: int = 0, stop: int | None = None) -> Relation:
     return lambda seen: all(seen.right(seen.ids(7), cut)[start:stop] or [False])
 
 
-_one_chunk, _first_chunk, _later_chunk = _right([7]), _right([4, 3], 0, 4), _right([4, 3], 4)
-_one_step, _steps = _right([6, 1], 6), _right([1] * 7)
+_one_chunk = _right([7])
+_first_chunk = _right([4, 3], 0, 4)
+_later_chunk = _right([4, 3], 4)
+_one_step = _right([6, 1], 6)
+_steps = _right([1] * 7)
 
 
 def _cut_matters(seen: CacheObserver) -> list[bool]:
@@ -74,7 +77,8 @@ def _lost(cut: list[int], tokens: Iterable[int], rows: Iterable[int]) -> Relatio
     return lambda seen: [seen.lost(seen.ids(7), token, cut, row) for token, row in places]
 
 
-_lost_in_chunk, _lost_in_step = _lost([4, 3], range(4), (4, 5, 6)), _lost([6, 1], (0, 3, 5), (6,))
+_lost_in_chunk = _lost([4, 3], range(4), (4, 5, 6))
+_lost_in_step = _lost([6, 1], (0, 3, 5), (6,))
 
 
 def _single_lost(seen: CacheObserver) -> bool:
@@ -103,7 +107,8 @@ def _all_the_same(chunks: list[int]) -> Relation:
     return repeats
 
 
-_repeated, _repeated_chunk = _all_the_same([1] * 6), _all_the_same([6])
+_repeated = _all_the_same([1] * 6)
+_repeated_chunk = _all_the_same([6])
 
 
 def _first_wrong_step(seen: CacheObserver) -> int | None:

@@ -38,7 +38,7 @@ class TinyDecoder:
         self.w_out, self.w_in = rng.normal(size=wide) * 0.4, rng.normal(size=wide) * 0.4
         self.frequencies, self.phases = rng.uniform(0.3, 1.2, self.d_model), rng.normal(size=8)
         self.embedding = rng.normal(size=(vocab_size, self.d_model))
-        self.memory: TinyCache | None = None
+        self.memory: Any = None  # what a wrong step keeps between calls
 
     def resized(self, vocab_size: int, context_length: int) -> "TinyDecoder":
         """The same model, with the same mistakes, for another vocabulary and context."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.sampling import sampler_judges as judges
+from course_lib.contracts.sampling import judges
 from course_lib.contracts.sampling.chance import ALLOWED
 from course_lib.contracts.sampling.sampler_calls import (
     calls_by_clause,

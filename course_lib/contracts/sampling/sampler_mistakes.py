@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from course_lib.contracts.engine.mistake import Mistake, mistakes
-from course_lib.contracts.sampling.distributions import mistaken_distribution
 from course_lib.contracts.sampling.samplers import (
     at_sums,
     draw_rows,
@@ -17,6 +16,7 @@ from course_lib.contracts.sampling.samplers import (
     softened_rows,
 )
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
+from course_lib.contracts.sampling.steps import mistaken_distribution
 
 _OF_DISTRIBUTIONS = (
     *("temperature_ignored", "temperature_multiplied", "temperature_twice"),

@@ -12,9 +12,9 @@ import torch
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.watch import Probe
 from course_lib.contracts.sampling.chance import BELOW, noisy, surprises
+from course_lib.contracts.sampling.judges import seed_globals
 from course_lib.contracts.sampling.references import by_loops
 from course_lib.contracts.sampling.sampler_calls import Draws, Scripted
-from course_lib.contracts.sampling.sampler_judges import seed_globals
 from course_lib.contracts.sampling.sampler_mistakes import SAMPLER_MISTAKES
 from course_lib.contracts.sampling.samplers import mistaken_sampler
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES

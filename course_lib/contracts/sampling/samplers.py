@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.sampling.distributions import mistaken_distribution
+from course_lib.contracts.sampling.steps import mistaken_distribution
 
 
 def in_each_row(distribution: Callable[..., list[float]]) -> Callable[..., np.ndarray]:

@@ -17,11 +17,11 @@ from course_lib.contracts.engine.judge import formed, refuses
 from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject, Terms
 from course_lib.contracts.engine.words import say
-from course_lib.contracts.sampling.distributions import mistaken_distribution
 from course_lib.contracts.sampling.references import by_library, by_loops
 from course_lib.contracts.sampling.sampling_calls import asked, calls_by_clause
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.contracts.sampling.sampling_probes import sampling_probes
+from course_lib.contracts.sampling.steps import mistaken_distribution
 from course_lib.report import ContractReport, Mismatch
 
 _NOT_NUMBERS = (

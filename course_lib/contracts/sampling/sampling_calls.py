@@ -7,8 +7,12 @@ from functools import partial
 
 from course_lib.contracts.engine.call import Call, Calls, Each
 
-_FOUR, _MIXED, _TIES = (3.0, 2.0, 1.0, 0.0), (0.5, 3.0, -1.0, 2.0, 1.5), (1.0, 3.0, 3.0, 3.0, 2.0)
-_SAME, _TAIL, _FLAT = (0.0,) * 4, (0.0, -50.0, -3.0), (1.0, 1.2, 1.1, 0.9, 1.15)
+_FOUR = (3.0, 2.0, 1.0, 0.0)
+_MIXED = (0.5, 3.0, -1.0, 2.0, 1.5)
+_TIES = (1.0, 3.0, 3.0, 3.0, 2.0)
+_SAME = (0.0,) * 4
+_TAIL = (0.0, -50.0, -3.0)
+_FLAT = (1.0, 1.2, 1.1, 0.9, 1.15)
 _LOW = (-12000.0, -12001.0, -12003.0)
 _MASSES = (0.05, 0.3, 0.6, 0.62, 0.8, 0.9, 0.93, 0.99)
 _FEW = (
@@ -33,7 +37,11 @@ def asked(
 
 
 def calls_by_clause() -> dict[str, list[Call]]:
-    """The calls of each clause that asks for a distribution."""
+    """The calls of each clause that asks for a distribution, and those that must be refused."""
+    return {**_calls(), "bad_arguments": _illegal()}
+
+
+def _calls() -> dict[str, list[Call]]:
     draw = random.Random(18)
     spread = tuple(round(draw.gauss(0.0, 2.0), 6) for _ in range(600))  # all different
     tied = tuple(float(round(logit)) for logit in spread)
@@ -99,7 +107,6 @@ def calls_by_clause() -> dict[str, list[Call]]:
             *(asked(spread, 1.3, k, p) for k in (None, 500) for p in (0.3, 0.95)),
             *(asked(tied, None, 77), asked(tied, 1.0, 123)),
         ],
-        "bad_arguments": _illegal(),
     }
 
 

@@ -1,11 +1,9 @@
 """Sampling distributions that are wrong in one way each, as people reported them."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from course_lib.contracts.engine.mistake import mistakes
-from course_lib.contracts.sampling import distributions as steps
+from course_lib.contracts.sampling import steps
 
 _DIVIDE = "softmax(logits / temperature)"
 _RESCALE = "probs / probs.sum() after the filters | probs / probs.sum() после фильтров"
@@ -22,76 +20,6 @@ _REFUSE_P = "ValueError unless 0 < top_p <= 1 | ValueError, если не 0 < to
 _REFUSE_T = "ValueError unless temperature > 0 | ValueError, если не temperature > 0"
 _REFUSE_Z = "ValueError unless all are finite | ValueError, если не все конечны"
 _COPY = "work on a copy: list(logits) | работайте с копией: list(logits)"
-
-_RIGHT = steps.mistaken_distribution()
-
-
-def _by_k_alone(
-    logits: Any, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> list[float]:
-    steps.refuse_bad_sampling(logits, temperature, top_k, top_p)
-    return _RIGHT(logits, temperature, top_k, top_p if top_k is None else None)
-
-
-def _then(written: Callable[..., list[float]]) -> Callable[[], Callable[..., list[float]]]:
-    """A distribution that afterwards writes into the caller's logits."""
-
-    def token_distribution(logits: Any, temperature: float = 1.0, *filters: Any, **named: Any):
-        probs = _RIGHT(logits, temperature, *filters, **named)
-        logits[:] = written(logits, temperature, probs)
-        return probs
-
-    return lambda: token_distribution
-
-
-def _with_one_list() -> Callable[..., list[float]]:
-    stored: list[float] = []
-
-    def token_distribution(*given: Any, **named: Any) -> list[float]:
-        stored[:] = _RIGHT(*given, **named)
-        return stored
-
-    return token_distribution
-
-
-_LEGAL = {  # what is made of a bad argument that passes
-    "logits": lambda logits: [z if math.isfinite(z) else 0.0 for z in logits] or [0.0],
-    "temperature": lambda t: -t or 1e-3,
-    "top_k": lambda k: None,
-    "top_p": lambda p: None,
-}
-
-
-def _taking(**bad: Callable[..., bool]) -> Callable[[], Callable[..., list[float]]]:
-    """A distribution that takes for legal what it must refuse, where `bad` says so."""
-
-    def token_distribution(
-        logits: Any, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-    ) -> list[float]:
-        given = {"logits": logits, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-        for name, passes in bad.items():
-            if given[name] is not None and passes(given[name], len(logits)):
-                given[name] = _LEGAL[name](given[name])
-        return _RIGHT(**given)
-
-    return lambda: token_distribution
-
-
-def _not_positive(value: float, size: int) -> bool:
-    return value <= 0
-
-
-def _over_size(k: int, size: int) -> bool:
-    return k > size
-
-
-def _over_one(p: float, size: int) -> bool:
-    return p > 1
-
-
-def _not_finite(logits: list[float], size: int) -> bool:
-    return not all(map(math.isfinite, logits))
-
 
 # fmt: off
 SAMPLING_MISTAKES = mistakes(
@@ -181,7 +109,7 @@ SAMPLING_MISTAKES = mistakes(
     top_p_ignored_with_top_k=("shiyu-coder/Kronos#262",
         "top_p has no effect when top_k is given | при заданном top_k top_p не действует",
         "no return after the first filter | без return после первого фильтра",
-        lambda: _by_k_alone),
+        lambda: steps.by_k_alone),
     top_p_of_whole_mass=("ml-explore/mlx-lm#388",
         "top_p measures the whole distribution, as when it comes before top-k, not what top-k "
         "left | top_p отмеряет всё распределение, как если бы шёл до top-k, а не то, что top-k "
@@ -257,76 +185,77 @@ SAMPLING_MISTAKES = mistakes(
     logits_divided_in_place=("Adibvafa/CodonTransformer#20",
         "the caller's logits are divided by the temperature, again in every call | "
         "переданные логиты делятся на температуру, с каждым вызовом снова",
-        _COPY, _then(lambda logits, t, probs: [logit / t for logit in logits])),
+        _COPY, steps.then_writing(lambda logits, t, probs: [logit / t for logit in logits])),
     logits_erased_in_place=("sgl-project/sglang#15648",
         "the filters write -inf into the caller's logits | фильтры пишут -inf в переданные логиты",
         _COPY,
-        _then(lambda logits, t, probs:
+        steps.then_writing(lambda logits, t, probs:
             [logit if prob else -math.inf for logit, prob in zip(logits, probs, strict=True)])),
     logits_sorted_in_place=("",
         "the caller's logits are sorted | переданный список логитов отсортирован на месте",
         "sorted(logits), not logits.sort() | sorted(logits), а не logits.sort()",
-        _then(lambda logits, t, probs: sorted(logits, reverse=True))),
+        steps.then_writing(lambda logits, t, probs: sorted(logits, reverse=True))),
     one_list_for_all=("",
         "one stored list is handed out each time, and a later call overwrites it | "
         "каждый раз отдаётся один и тот же список, и следующий вызов его перезаписывает",
-        "return a new list | возвращайте новый список", _with_one_list),
+        "return a new list | возвращайте новый список", steps.with_one_list),
     nothing_checked=("",
         "bad arguments are not refused, and the result is meaningless | "
         "плохие аргументы не отвергаются, и результат лишён смысла",
         "check first, raise ValueError | сначала проверки с ValueError",
-        _taking(temperature=_not_positive, top_k=_over_size, top_p=_over_one, logits=_not_finite)),
+        steps.taking(temperature=steps.not_positive, top_k=steps.over_size,
+            top_p=steps.over_one, logits=steps.not_finite)),
     temperature_unchecked=("jmisilo/clip-gpt-captioning#46",
         "a temperature of 0 or below is accepted | температура 0 и ниже принимается",
-        _REFUSE_T, _taking(temperature=_not_positive)),
+        _REFUSE_T, steps.taking(temperature=steps.not_positive)),
     zero_temperature_accepted=("karpathy/nanoGPT#739",
         "a temperature of 0 is accepted, as greedy or by a division; here it is an error | "
         "температура 0 принимается (как жадный выбор или с делением), а должна быть ошибка",
-        _REFUSE_T, _taking(temperature=lambda t, size: t == 0)),
+        _REFUSE_T, steps.taking(temperature=lambda t, size: t == 0)),
     negative_temperature_accepted=("",
         "a negative temperature is accepted, which makes the unlikeliest the likeliest | "
         "принимается отрицательная температура, при которой самый невероятный токен вероятнее "
         "всего",
-        _REFUSE_T, _taking(temperature=lambda t, size: t < 0)),
+        _REFUSE_T, steps.taking(temperature=lambda t, size: t < 0)),
     top_k_over_v_accepted=("karpathy/nanoGPT@91d02510",
         "a top_k above V is quietly cut to V | top_k больше V молча урезан до V",
-        _REFUSE_K, _taking(top_k=_over_size)),
+        _REFUSE_K, steps.taking(top_k=steps.over_size)),
     top_k_zero_accepted=("InhwanBae/LMTrajectory#4",
         "top_k=0 is accepted as off; here None means off | "
         "top_k=0 принимается как «выключено», а здесь выключает None",
-        _REFUSE_K, _taking(top_k=lambda k, size: k == 0)),
+        _REFUSE_K, steps.taking(top_k=lambda k, size: k == 0)),
     top_k_below_one_accepted=("ggml-org/llama.cpp#13173",
         "a top_k of 0 or below is accepted; here None means off | "
         "top_k ниже 1 принимается, а здесь выключает None",
-        _REFUSE_K, _taking(top_k=_not_positive)),
+        _REFUSE_K, steps.taking(top_k=steps.not_positive)),
     top_k_unchecked=("",
         "any top_k is accepted | принимается любой top_k",
-        _REFUSE_K, _taking(top_k=lambda k, size: not 1 <= k <= size)),
+        _REFUSE_K, steps.taking(top_k=lambda k, size: not 1 <= k <= size)),
     top_p_over_one_accepted=("",
         "a top_p above 1 is accepted | принимается top_p больше 1",
-        _REFUSE_P, _taking(top_p=_over_one)),
+        _REFUSE_P, steps.taking(top_p=steps.over_one)),
     top_p_below_zero_accepted=("",
         "a top_p of 0 or below is accepted | принимается top_p, равный 0 или меньше",
-        _REFUSE_P, _taking(top_p=_not_positive)),
+        _REFUSE_P, steps.taking(top_p=steps.not_positive)),
     top_p_unchecked=("",
         "any top_p is accepted | принимается любой top_p",
-        _REFUSE_P, _taking(top_p=lambda p, size: not 0 < p <= 1)),
+        _REFUSE_P, steps.taking(top_p=lambda p, size: not 0 < p <= 1)),
     nan_logits_accepted=("",
         "logits with NaN are accepted | принимаются логиты с NaN",
-        _REFUSE_Z, _taking(logits=lambda logits, size: any(map(math.isnan, logits)))),
+        _REFUSE_Z, steps.taking(logits=lambda logits, size: any(map(math.isnan, logits)))),
     infinite_logits_accepted=("QwenLM/Qwen3-TTS#355",
         "infinite logits are accepted | принимаются бесконечные логиты",
-        _REFUSE_Z, _taking(logits=lambda logits, size: any(map(math.isinf, logits)))),
+        _REFUSE_Z, steps.taking(logits=lambda logits, size: any(map(math.isinf, logits)))),
     minus_infinite_logits_accepted=("",
         "logits of -inf are accepted as tokens removed earlier | "
         "логиты -inf считаются удалёнными раньше токенами",
-        _REFUSE_Z, _taking(logits=lambda logits, size: min(logits, default=0.0) == -math.inf)),
+        _REFUSE_Z, steps.taking(logits=lambda logits, size: min(logits, default=0.0) == -math.inf)),
     non_finite_logits_accepted=("ohdearquant/lattice#295",
         "logits that are not finite are accepted | принимаются логиты с NaN или бесконечностью",
-        _REFUSE_Z, _taking(logits=_not_finite)),
+        _REFUSE_Z, steps.taking(logits=steps.not_finite)),
     empty_logits_accepted=("",
         "an empty list of logits is accepted | принимается пустой список логитов",
         "ValueError if there are no logits | ValueError, если логитов нет",
-        _taking(logits=lambda logits, size: size == 0)),
+        steps.taking(logits=lambda logits, size: size == 0)),
 )
 # fmt: on

@@ -14,6 +14,10 @@ _ORDINARY_FAULT = "wrong in ordinary calls"
 
 def sampling_probes(subject: Any) -> list[Probe]:
     """Ordinary calls first; then one kind of special call after the other."""
+    return _probes()
+
+
+def _probes() -> list[Probe]:
     mixed, flat = (0.4, 2.9, -1.2, 2.1), (1.05, 1.35, 1.2, 0.9, 1.28)
     eight = (1.0, 1.02, 0.98, 1.01, 0.99, 1.03, 0.97, 1.04)
     ordinary = [  # without ties, bounds or extremes: here two people's mistakes agree

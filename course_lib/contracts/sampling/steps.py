@@ -151,3 +151,79 @@ def without_crossing(kept: list[int], shares: dict[int, float], top_p: float) ->
     """The nucleus without the token that crosses top_p, if one is left."""
     run = shortest_run(kept, shares, top_p)
     return run if sum(shares[token] for token in run) <= top_p else run[:-1] or run
+
+
+_RIGHT = mistaken_distribution()
+
+
+def by_k_alone(
+    logits: Any, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> list[float]:
+    """A distribution in which top_p has no effect when top_k is given."""
+    refuse_bad_sampling(logits, temperature, top_k, top_p)
+    return _RIGHT(logits, temperature, top_k, top_p if top_k is None else None)
+
+
+def then_writing(written: Callable[..., list[float]]) -> Callable[[], Callable[..., list[float]]]:
+    """A distribution that afterwards writes into the caller's logits."""
+
+    def token_distribution(logits: Any, temperature: float = 1.0, *filters: Any, **named: Any):
+        probs = _RIGHT(logits, temperature, *filters, **named)
+        logits[:] = written(logits, temperature, probs)
+        return probs
+
+    return lambda: token_distribution
+
+
+def with_one_list() -> Callable[..., list[float]]:
+    """A distribution that hands out one stored list each time."""
+    stored: list[float] = []
+
+    def token_distribution(*given: Any, **named: Any) -> list[float]:
+        stored[:] = _RIGHT(*given, **named)
+        return stored
+
+    return token_distribution
+
+
+_LEGAL = {  # what is made of a bad argument that passes
+    "logits": lambda logits: [z if math.isfinite(z) else 0.0 for z in logits] or [0.0],
+    "temperature": lambda t: -t or 1e-3,
+    "top_k": lambda k: None,
+    "top_p": lambda p: None,
+}
+
+
+def taking(**bad: Callable[..., bool]) -> Callable[[], Callable[..., list[float]]]:
+    """A distribution that takes for legal what it must refuse, where `bad` says so."""
+
+    def token_distribution(
+        logits: Any, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+    ) -> list[float]:
+        given = {"logits": logits, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+        for name, passes in bad.items():
+            if given[name] is not None and passes(given[name], len(logits)):
+                given[name] = _LEGAL[name](given[name])
+        return _RIGHT(**given)
+
+    return lambda: token_distribution
+
+
+def not_positive(value: float, size: int) -> bool:
+    """Whether a number is 0 or below."""
+    return value <= 0
+
+
+def over_size(k: int, size: int) -> bool:
+    """Whether more tokens are asked for than there are."""
+    return k > size
+
+
+def over_one(p: float, size: int) -> bool:
+    """Whether a mass is above 1."""
+    return p > 1
+
+
+def not_finite(logits: list[float], size: int) -> bool:
+    """Whether a logit is NaN or infinite."""
+    return not all(map(math.isfinite, logits))
