@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.sampling.distributions import mistaken_distribution, refuse_bad_sampling
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
+from course_lib.contracts.sampling.steps import mistaken_distribution, refuse_bad_sampling
 from course_lib.mistakes.panel import Panel
 
 

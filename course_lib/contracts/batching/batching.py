@@ -1,21 +1,16 @@
 """The contract of batching: a row of a batch says what its prompt says alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.contracts.batching import judges
 from course_lib.contracts.batching.judges import BatchCase
 from course_lib.contracts.batching.observer import BatchObserver
 from course_lib.contracts.batching.relations import explain_batching
-from course_lib.contracts.cache.logits import LOGIT_TOLERANCES
+from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, sizes_at_the_door
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.integers import check_int_at_least
 from course_lib.report import ContractReport
-
-
-def _observe(last_logits_batch: Callable[..., Any], options: Mapping[str, Any]) -> BatchObserver:
-    return BatchObserver(batch=last_logits_batch, **options)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -99,7 +94,7 @@ BATCHING = Contract(
     _clauses,
     lambda subject: explain_batching(subject.seen),
     figures=_figures,
-    observe=_observe,
+    observe=lambda batch, options: BatchObserver(batch=batch, **options),
 )
 
 
@@ -122,10 +117,5 @@ def check_batching_contract(
 
     Raises:  ContractViolation when a clause is broken: with a small batch and what was measured
     """
-    if not callable(last_logits_one):
-        came = type(last_logits_one).__name__
-        raise TypeError(f"last_logits_one must be a function, got {came}")
-    check_int_at_least("vocab_size", vocab_size, 1)
-    check_int_at_least("context_length", context_length, 1)
-    sizes = {"vocab_size": vocab_size, "context_length": context_length}
+    sizes = sizes_at_the_door("last_logits_one", last_logits_one, vocab_size, context_length)
     return BATCHING.check(last_logits_batch, one=last_logits_one, **sizes)

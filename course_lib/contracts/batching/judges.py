@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.contracts.batching.observer import BatchObserver, Prompts, listed
-from course_lib.contracts.cache.logits import (
-    LOGIT_TOLERANCES,
-    logit_error,
-    logit_mismatches,
-    read_logits,
-    scribble_over,
-)
+from course_lib.contracts.cache.logits import read_logits, scribble_over
 from course_lib.contracts.engine.candidate import Breach, call_candidate
 from course_lib.contracts.engine.subject import Subject
 from course_lib.text import say
@@ -93,16 +87,6 @@ def _one_by_one(seen: BatchObserver, prompts: Prompts) -> np.ndarray:
     return np.stack(rows)
 
 
-def _compare(
-    seen: BatchObserver, got: np.ndarray, want: np.ndarray, kind: str, facts: Any
-) -> float:
-    """The largest error of a row, as a share of that row's largest logit."""
-    error = max(logit_error(*rows) for rows in zip(got, want, strict=True))
-    if error <= LOGIT_TOLERANCES[seen.kind]:
-        return error
-    raise Breach(kind, error, mismatches=logit_mismatches(got, want), facts=facts)
-
-
 def formed(subject: Subject, case: BatchCase, allowed: float) -> float:
     """Demand numbers of the right shape from both functions."""
     seen = subject.seen
@@ -116,7 +100,7 @@ def rows_alone(subject: Subject, case: BatchCase, allowed: float) -> float:
     seen = subject.seen
     want = _one_by_one(seen, case.prompts)
     got, _ = _call(seen, case.prompts)
-    return _compare(seen, got, want, "wrong", partial(_row_facts, seen, case, got, want))
+    return seen.compared(got, want, "wrong", partial(_row_facts, seen, case, got, want))
 
 
 def _row_facts(seen: BatchObserver, case: BatchCase, got: np.ndarray, want: np.ndarray) -> str:
@@ -145,10 +129,10 @@ def repeated(subject: Subject, case: BatchCase, allowed: float) -> float:
         if kept is None:
             return 0.0  # what the first call was will be said by another clause
         facts = say(_FACTS["trace"])
-        worst = max(worst, _compare(seen, got, kept, "trace", facts))
+        worst = max(worst, seen.compared(got, kept, "trace", facts))
         _call(seen, other)
         again = _one_by_one(seen, case.prompts)
-        worst = max(worst, _compare(seen, again, alone, "trace", facts))
+        worst = max(worst, seen.compared(again, alone, "trace", facts))
     return worst
 
 
@@ -160,15 +144,15 @@ def results_kept(subject: Subject, case: BatchCase, allowed: float) -> float:
     _call(seen, tuple(seen.prompt(len(prompt), 9) for prompt in case.prompts))
     now = read_logits(raw, kept.shape).values
     facts = say(_FACTS["overwritten"])
-    _compare(seen, now, kept, "overwritten", facts)
+    seen.compared(now, kept, "overwritten", facts)
     single = call_candidate(seen.one, list(case.prompts[0]))
     alone = read_logits(single, (seen.vocab_size,)).values.copy()
     call_candidate(seen.one, list(seen.prompt(len(case.prompts[0]), 9)))
     now = read_logits(single, alone.shape).values
-    _compare(seen, now[None], alone[None], "overwritten", facts)
+    seen.compared(now[None], alone[None], "overwritten", facts)
     scribble_over(raw)
     got, _ = _call(seen, case.prompts)
-    return _compare(seen, got, kept, "came back", say(_FACTS["came back"]))
+    return seen.compared(got, kept, "came back", say(_FACTS["came back"]))
 
 
 def prompts_kept(subject: Subject, case: BatchCase, allowed: float) -> float:

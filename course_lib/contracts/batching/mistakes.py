@@ -10,6 +10,10 @@ from course_lib.contracts.batching.tiny_batch import (
 )
 from course_lib.contracts.engine.mistake import mistakes
 
+_PLACES = "positions = cumsum(valid) - 1"
+_LAST = "logits[row, length - 1]"
+_LONGEST = "pad to the longest | дополняйте до самого длинного"
+
 
 def _causal_only(batch: TinyBatch, valid: np.ndarray, row: int) -> np.ndarray:
     return seen_in_batch(np.ones_like(valid[row]))
@@ -63,7 +67,7 @@ BATCHING_MISTAKES = mistakes(
     shared_positions=("unslothai/unsloth#4078",
         "positions count the padding on the left too: a shorter prompt starts late | "
         "позиции считают и паддинг слева: короткий промпт начинается не с нуля",
-        "positions = cumsum(valid) - 1", {"place": _shared_places}),
+        _PLACES, {"place": _shared_places}),
     positions_shifted_the_wrong_way=("lucidrains/x-transformers@013e60a",
         "the amount of padding is added to the positions instead of subtracted | "
         "длина паддинга прибавлена к позициям, а не вычтена",
@@ -82,12 +86,11 @@ BATCHING_MISTAKES = mistakes(
     last_column_read=("huggingface/transformers#14521",
         "with padding on the right the last column is read, which is padding | "
         "при паддинге справа прочитан последний столбец, а это паддинг",
-        "logits[row, length - 1]",
-        {"pad": padded_right, "place": _shared_places, "see": _causal_only}),
+        _LAST, {"pad": padded_right, "place": _shared_places, "see": _causal_only}),
     one_column_early=("",
         "the column before the last real token is read | "
         "прочитан столбец перед последним настоящим токеном",
-        "logits[row, length - 1]",
+        _LAST,
         {"pad": padded_right, "read": lambda batch, valid, row: max(int(valid[row].sum()) - 2, 0)}),
     first_length_for_all=("microsoft/onnxruntime-genai#1639",
         "the length of the first prompt is taken for all | длина первого промпта принята для всех",
@@ -97,8 +100,7 @@ BATCHING_MISTAKES = mistakes(
     first_mask_for_all=("facebookresearch/jepa#93",
         "the padding mask of the first prompt is used for the whole batch | "
         "маска паддинга первого промпта применена ко всему батчу",
-        "valid[:, None, None, :]",
-        {"see": lambda batch, valid, row: seen_in_batch(valid[0])}),
+        "valid[:, None, None, :]", {"see": lambda batch, valid, row: seen_in_batch(valid[0])}),
     mask_upside_down=("rasbt/LLMs-from-scratch#1061",
         "the padding mask is inverted: padding is read, the prompt is hidden | "
         "маска паддинга инвертирована: паддинг читается, а промпт замаскирован",
@@ -126,13 +128,13 @@ BATCHING_MISTAKES = mistakes(
     cut_to_the_shortest=("",
         "all prompts are cut to the length of the shortest, their ends are lost | "
         "все промпты обрезаны до самого короткого, их концы потеряны",
-        "pad to the longest | дополняйте до самого длинного",
+        _LONGEST,
         {"arrange": lambda batch, prompts:
             [prompt[: min(map(len, prompts))] for prompt in prompts]}),
     ends_of_the_shortest_length=("",
         "of all prompts only as many last tokens are kept as the shortest has | "
         "от всех затравок оставлено столько последних токенов, сколько в самой короткой",
-        "pad to the longest | дополняйте до самого длинного",
+        _LONGEST,
         {"arrange": lambda batch, prompts:
             [prompt[-min(map(len, prompts)) :] for prompt in prompts]}),
     first_token_lost=("",
@@ -152,13 +154,11 @@ BATCHING_MISTAKES = mistakes(
     padded_to_the_context=("ndif-team/nnsight#673",
         "always padded on the left to the full context, and positions count it | "
         "слева всегда дополнено до полного контекста, и позиции считают этот паддинг",
-        "positions = cumsum(valid) - 1",
-        {"width": lambda batch, prompts: batch.context_length, "place": _shared_places}),
+        _PLACES, {"width": lambda batch, prompts: batch.context_length, "place": _shared_places}),
     mask_of_an_earlier_batch=("",
         "the padding mask of an earlier batch of the same shape is used again | "
         "применена маска паддинга прежнего батча той же формы",
-        "a new mask for every batch | новая маска для каждого батча",
-        {"pad": _old_mask}),
+        "a new mask for every batch | новая маска для каждого батча", {"pad": _old_mask}),
     batches_share_memory=("",
         "the result is a view of a buffer that the next batch overwrites | "
         "результат — представление (view) буфера, который перезапишет следующий батч",

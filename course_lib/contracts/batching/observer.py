@@ -1,11 +1,12 @@
 """What a batch does, whatever the weights: which rows differ, and what wrong rows are equal to."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, LogitObserver
+from course_lib.contracts.cache.logits import LogitObserver
 
 Prompts = tuple[tuple[int, ...], ...]
 
@@ -18,6 +19,8 @@ def listed(prompts: Prompts) -> list[list[int]]:
 class BatchObserver(LogitObserver):
     """A pair of functions, watched: each different call is made once and kept."""
 
+    by_row = True
+
     def __init__(self, one: Any, batch: Any, vocab_size: int, context_length: int) -> None:
         super().__init__(vocab_size, context_length)
         self.one, self.batch = one, batch
@@ -26,6 +29,12 @@ class BatchObserver(LogitObserver):
         self.run(prompts[::-1])  # one of the same shape, before anything else can leave a trace
         self.again = self.look(lambda: batch(listed(prompts)))
         self.look(lambda: one(list(prompts[0])))
+
+    @classmethod
+    def of(cls, model: Any) -> "BatchObserver":
+        """Watch a model that answers to one prompt and to batches."""
+        sizes = model.vocab_size, model.context_length
+        return cls(model.last_logits_one, model.last_logits_batch, *sizes)
 
     def prompt(self, length: int, salt: int = 1) -> tuple[int, ...]:
         """A prompt without a pattern, and without the first and last id where there are others."""
@@ -40,22 +49,13 @@ class BatchObserver(LogitObserver):
 
     def run(self, prompts: Prompts) -> np.ndarray | None:
         """The logits of a batch; None where it fails."""
-        return self.once((prompts,), lambda: self.batch(listed(prompts)))
+        return self.logits((prompts,), lambda: self.batch(listed(prompts)))
 
     def alone(self, prompt: Sequence[int]) -> np.ndarray | None:
         """The logits of one prompt; None where it does not fit or fails."""
         if not 0 < len(prompt) <= self.context_length:
             return None
-        return self.once(tuple(prompt), lambda: self.one(list(prompt)))
-
-    def same(self, one: Any, other: Any, share: float = 1.0) -> bool:
-        """Whether two rows agree up to rounding."""
-        if one is None or other is None or one.shape != other.shape:
-            return False
-        scale = max(float(np.abs(other).max(initial=0.0)), 1e-30)
-        with np.errstate(invalid="ignore"):
-            gap = float(np.abs(one - other).max(initial=0.0))
-        return gap <= share * LOGIT_TOLERANCES[self.kind] * scale
+        return self.logits(tuple(prompt), partial(self.one, list(prompt)))
 
     def row(self, prompts: Prompts, place: int) -> np.ndarray | None:
         """One row of a batch; None where there is none."""
@@ -69,27 +69,24 @@ class BatchObserver(LogitObserver):
     def label(self, prompts: Prompts, place: int) -> str:
         """What a row of a batch equals: the prompt alone, or one of the usual other things."""
         got, prompt = self.row(prompts, place), prompts[place]
-        if got is None or self.same(got, self.alone(prompt)):
-            return "nothing" if got is None else "right"
-        for other in prompts[:place] + prompts[place + 1 :]:
-            if self.same(got, self.alone(other)):
-                return "another prompt"
+        if got is None:
+            return "nothing"
+        others = prompts[:place] + prompts[place + 1 :]
+        named = [("right", prompt), *(("another prompt", other) for other in others)]
         for cut in range(1, len(prompt)):
-            if self.same(got, self.alone(prompt[:cut])):
-                return "last token missing" if cut == len(prompt) - 1 else "front only"
-            if self.same(got, self.alone(prompt[cut:])):
-                return "first token missing" if cut == 1 else "end only"
-        before = tuple(token for other in prompts[:place] for token in other)
-        if place and self.same(got, self.alone(before + prompt)):
-            return "after the prompts before it"
+            last = cut == len(prompt) - 1
+            named.append(("last token missing" if last else "front only", prompt[:cut]))
+            named.append(("first token missing" if cut == 1 else "end only", prompt[cut:]))
+        if place:
+            before = (token for other in prompts[:place] for token in other)
+            named.append(("after the prompts before it", (*before, *prompt)))
         for pad in self.paddings():
             for width in range(1, max(map(len, prompts)) - len(prompt) + 1):
                 padding = (pad,) * width
-                if self.same(got, self.alone(padding + prompt)):
-                    return "with padding in front"
-                if self.same(got, self.alone(prompt + padding)):
-                    return "with padding behind"
-        return "something else"
+                named.append(("with padding in front", padding + prompt))
+                named.append(("with padding behind", prompt + padding))
+        found = (name for name, text in named if self.same(got, self.alone(text)))
+        return next(found, "something else")
 
     def paddings(self) -> list[int]:
         """The ids that may serve as padding."""

@@ -1,35 +1,21 @@
 """Relations between a batch and its prompts alone, and the mistakes that share them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache, partial
 
-import numpy as np
-
 from course_lib.contracts.batching.mistakes import BATCHING_MISTAKES
-from course_lib.contracts.batching.observer import BatchObserver, listed
+from course_lib.contracts.batching.observer import BatchObserver, Prompts, listed
 from course_lib.contracts.batching.tiny_batch import TinyBatch
-from course_lib.contracts.cache.logits import logit_array, scribble_over
-from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
+from course_lib.contracts.cache.logits import explained
+from course_lib.contracts.engine.diagnosis import Diagnosis
 from course_lib.contracts.engine.watch import Probe
 
 
-def explain_batching(observer: BatchObserver) -> Diagnosis:
+def explain_batching(seen: BatchObserver) -> Diagnosis:
     """Name the catalogued mistakes that stand in the same relations to themselves."""
-    if observer.context_length < 8 or observer.vocab_size < 6 or not observer.steady():
+    if seen.context_length < 8 or seen.vocab_size < 6 or not seen.steady():
         return Diagnosis()
-    catalogue = [
-        replace(each, make=lambda place=place: _mistake_seen(place))
-        for place, each in enumerate(BATCHING_MISTAKES)
-    ]
-    return diagnose(observer, catalogue, batching_probes(), _mistake_seen(None))
-
-
-@lru_cache(maxsize=64)
-def _mistake_seen(place: int | None) -> BatchObserver:
-    made = TinyBatch() if place is None else BATCHING_MISTAKES[place].make()
-    sizes = made.vocab_size, made.context_length
-    return BatchObserver(made.last_logits_one, made.last_logits_batch, *sizes)
+    return explained(seen, BATCHING_MISTAKES, TinyBatch, batching_probes())
 
 
 def batching_probes() -> list[Probe]:
@@ -51,24 +37,15 @@ def _alone(seen: BatchObserver) -> bool:
     return all(seen.right((seen.prompt(n, n),), 0) for n in (2, 4))
 
 
-def _equal(seen: BatchObserver) -> list[str]:
-    prompts = (seen.prompt(4, 1), seen.prompt(4, 3), seen.prompt(4, 6))
-    return [seen.label(prompts, place) for place in range(3)]
+def _labels(prompts: Callable[[BatchObserver], Prompts]) -> Callable[[BatchObserver], list[str]]:
+    """What each row of a batch of three equals."""
+    return lambda seen: [seen.label(prompts(seen), place) for place in range(3)]
 
 
-def _long_first(seen: BatchObserver) -> list[str]:
-    return [seen.label(seen.mixed(2), place) for place in range(3)]
-
-
-def _long_last(seen: BatchObserver) -> list[str]:
-    return [seen.label(seen.mixed(3)[::-1], place) for place in range(3)]
-
-
-def _middle(seen: BatchObserver) -> list[str]:
-    long, middle, short = seen.mixed(4)
-    return [seen.label((middle, long, short), place) for place in range(3)]
-
-
+_equal = _labels(lambda seen: tuple(seen.prompt(4, salt) for salt in (1, 3, 6)))
+_long_first = _labels(lambda s: s.mixed(2))
+_long_last = _labels(lambda s: s.mixed(3)[::-1])
+_middle = _labels(lambda seen: tuple(seen.mixed(4)[place] for place in (1, 0, 2)))
 _FINE = (_long_first, _long_last, _middle)
 
 
@@ -96,12 +73,9 @@ def _neighbours_content(seen: BatchObserver) -> list[bool]:
     """Whether other tokens of a neighbour, as many as before, change a row."""
     found = []
     for lengths in ((4, 4), (5, 3), (3, 5)):
-        left, right = (seen.prompt(n, n + 1) for n in lengths)
-        before = (left, right)
-        for place, after in (
-            (0, (left, seen.prompt(lengths[1], 7))),
-            (1, (seen.prompt(lengths[0], 7), right)),
-        ):
+        left, right = before = tuple(seen.prompt(n, n + 1) for n in lengths)
+        other = tuple(seen.prompt(n, 7) for n in lengths)
+        for place, after in ((0, (left, other[1])), (1, (other[0], right))):
             found.append(seen.same(seen.row(before, place), seen.row(after, place), 0.01))
     return found
 
@@ -157,15 +131,8 @@ def _remembers(seen: BatchObserver) -> bool:
 def _aliased(seen: BatchObserver) -> bool | str:
     """Whether a later batch changes an earlier result, or a written result comes back."""
     prompts, other = seen.mixed(5), seen.mixed(6)
-    first = seen.batch(listed(prompts))
-    kept = logit_array(first).values.copy()
-    second = logit_array(seen.batch(listed(other))).values
-    if seen.same(second, kept) and not seen.right(other, 0):
-        return "the first result once more"
-    changed = not np.array_equal(logit_array(first).values, kept)
-    scribble_over(first)
-    again = logit_array(seen.batch(listed(prompts))).values
-    return changed or not seen.same(again, kept)
+    first, second = (lambda each=each: seen.batch(listed(each)) for each in (prompts, other))
+    return seen.aliased(first, second, lambda kept: seen.right(other, 0))
 
 
 def _edited(seen: BatchObserver) -> bool | str:

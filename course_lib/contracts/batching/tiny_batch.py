@@ -24,7 +24,8 @@ class TinyBatch:
     ) -> None:
         self.decoder = TinyDecoder(vocab_size, context_length, n_layers, seed)
         self.vocab_size, self.context_length = vocab_size, context_length
-        self.steps, self.memory = steps, None
+        self.steps = steps
+        self.memory: Any = None  # what a wrong step keeps between calls
 
     def step(self, name: str, *args: Any) -> Any:
         """Take a step the way that was handed in, or else the right way."""
@@ -50,20 +51,21 @@ class TinyBatch:
         return self.step("finish", np.stack(rows), prompts)
 
 
-def padded_left(batch: Any, prompts: list[list[int]], width: int) -> tuple:
-    """Padded ids and which of them are real, [B, T] both; prompts stand at the right end."""
-    ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
-    for row, prompt in enumerate(prompts):
-        ids[row, width - len(prompt) :], valid[row, width - len(prompt) :] = prompt, True
-    return ids, valid
+def padded(left: bool) -> Callable[..., tuple]:
+    """A step: padded ids and which of them are real, [B, T] both; prompts at one end."""
+
+    def pad(batch: Any, prompts: list[list[int]], width: int) -> tuple:
+        ids, valid = np.zeros((2, len(prompts), width), dtype=int)
+        for row, prompt in enumerate(prompts):
+            place = slice(width - len(prompt), None) if left else slice(len(prompt))
+            ids[row, place], valid[row, place] = prompt, 1
+        return ids, valid.astype(bool)
+
+    return pad
 
 
-def padded_right(batch: Any, prompts: list[list[int]], width: int) -> tuple:
-    """The same with the prompts at the left end."""
-    ids, valid = np.zeros((len(prompts), width), dtype=int), np.zeros((len(prompts), width), bool)
-    for row, prompt in enumerate(prompts):
-        ids[row, : len(prompt)], valid[row, : len(prompt)] = prompt, True
-    return ids, valid
+padded_left = padded(left=True)
+padded_right = padded(left=False)
 
 
 def seen_in_batch(keys: np.ndarray) -> np.ndarray:

@@ -1,21 +1,16 @@
 """The contract of the key-value cache: it changes the cost of the logits, never the logits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.contracts.cache import judges
-from course_lib.contracts.cache.logits import LOGIT_TOLERANCES
+from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, sizes_at_the_door
 from course_lib.contracts.cache.observer import CacheObserver
 from course_lib.contracts.cache.relations import explain_cache
 from course_lib.contracts.cache.texts import CacheCase, cache_cuts, cut_at_powers, cut_by_pattern
 from course_lib.contracts.engine.clause import Clause, Contract
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.integers import check_int_at_least
 from course_lib.report import ContractReport
-
-
-def _observe(cached_logits: Callable[..., Any], options: Mapping[str, Any]) -> CacheObserver:
-    return CacheObserver(cached=cached_logits, **options)
 
 
 def _clauses(subject: Subject) -> list[Clause]:
@@ -115,7 +110,7 @@ CACHE = Contract(
     _clauses,
     lambda subject: explain_cache(subject.seen),
     figures=_figures,
-    observe=_observe,
+    observe=lambda cached, options: CacheObserver(cached=cached, **options),
 )
 
 
@@ -139,9 +134,5 @@ def check_cache_contract(
 
     Raises:  ContractViolation when a clause is broken: with a small text and what was measured
     """
-    if not callable(full_logits):
-        raise TypeError(f"full_logits must be a function, got {type(full_logits).__name__}")
-    check_int_at_least("vocab_size", vocab_size, 1)
-    check_int_at_least("context_length", context_length, 1)
-    sizes = {"vocab_size": vocab_size, "context_length": context_length}
+    sizes = sizes_at_the_door("full_logits", full_logits, vocab_size, context_length)
     return CACHE.check(cached_logits, full=full_logits, **sizes)

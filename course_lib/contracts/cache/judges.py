@@ -7,7 +7,6 @@ import numpy as np
 
 from course_lib.contracts.cache.logits import (
     LOGIT_TOLERANCES,
-    logit_error,
     logit_mismatches,
     read_logits,
     scribble_over,
@@ -56,11 +55,8 @@ def _call(
     seen: CacheObserver, ids: tuple[int, ...], chunks: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, Any]:
     """Call the full pass, or the cached one if there are chunks; numbers and the raw result."""
-    raw = (
-        call_candidate(seen.cached, list(ids), list(chunks))
-        if chunks
-        else call_candidate(seen.full, list(ids))
-    )
+    function, widths = (seen.cached, [list(chunks)]) if chunks else (seen.full, [])
+    raw = call_candidate(function, list(ids), *widths)
     return read_logits(raw, (len(ids), seen.vocab_size)).values.copy(), raw
 
 
@@ -69,15 +65,6 @@ def _full_once(seen: CacheObserver, ids: tuple[int, ...]) -> np.ndarray:
     kept = seen.run(ids)
     good = kept is not None and kept.shape == (len(ids), seen.vocab_size)
     return kept if good and np.isfinite(kept).all() else _call(seen, ids)[0]
-
-
-def _compare(
-    seen: CacheObserver, got: np.ndarray, want: np.ndarray, kind: str, facts: Any
-) -> float:
-    error = logit_error(got, want)
-    if error <= LOGIT_TOLERANCES[seen.kind]:
-        return error
-    raise Breach(kind, error, mismatches=logit_mismatches(got, want), facts=facts)
 
 
 def formed(subject: Subject, case: CacheCase, allowed: float) -> float:
@@ -101,7 +88,7 @@ def rows_equal(subject: Subject, case: CacheCase, allowed: float) -> float:
         after = bool(wrong) and wrong[0] >= case.chunks[0]
         return f"{told}; {say(_FACTS['first_right'])}" if after else told
 
-    return _compare(seen, got, want, "wrong", facts)
+    return seen.compared(got, want, "wrong", facts)
 
 
 def causal(subject: Subject, case: CacheCase, allowed: float) -> float:
@@ -130,7 +117,7 @@ def repeated(subject: Subject, case: CacheCase, allowed: float) -> float:
         got, _ = _call(seen, case.ids, case.chunks)
         if kept is None:
             return 0.0  # what the first call was will be said by another clause
-        worst = max(worst, _compare(seen, got, kept, "trace", partial(_trace, seen)))
+        worst = max(worst, seen.compared(got, kept, "trace", partial(_trace, seen)))
         _call(seen, other, (len(other),))
         _call(seen, other)
     return worst
@@ -144,7 +131,7 @@ def kindred(subject: Subject, case: CacheCase, allowed: float) -> float:
     for before in (seen.other, case.between):
         _call(seen, before, (len(before),))
     got, _ = _call(seen, case.ids, case.chunks)
-    return _compare(seen, got, alone, "kindred", say(_FACTS["starts_alike"]))
+    return seen.compared(got, alone, "kindred", say(_FACTS["starts_alike"]))
 
 
 def _trace(seen: CacheObserver) -> str:
@@ -163,7 +150,7 @@ def refused(subject: Subject, case: CacheCase, allowed: float) -> float:
         seen.cached(list(case.ids), list(case.chunks)) if case.chunks else seen.full(list(case.ids))
     except Exception:
         got, _ = _call(seen, seen.one, (len(seen.one),))
-        return _compare(seen, got, before, "half done", say(_FACTS["after_refusal"]))
+        return seen.compared(got, before, "half done", say(_FACTS["after_refusal"]))
     facts = say(_FACTS["answered"], function=name, n=len(case.ids), context=seen.context_length)
     wanted = say("an exception | исключение")
     returned = say("no error, a result | не ошибка, а результат")
@@ -179,10 +166,10 @@ def results_kept(subject: Subject, case: CacheCase, allowed: float) -> float:
     _call(seen, other, case.chunks)
     shape = (len(case.ids), seen.vocab_size)
     facts = say(_FACTS["overwritten"], function=name)
-    _compare(seen, read_logits(raw, shape).values, kept, "overwritten", facts)
+    seen.compared(read_logits(raw, shape).values, kept, "overwritten", facts)
     scribble_over(raw)
     got, _ = _call(seen, case.ids, case.chunks)
-    return _compare(seen, got, kept, "came back", say(_FACTS["came_back"], function=name))
+    return seen.compared(got, kept, "came back", say(_FACTS["came_back"], function=name))
 
 
 def arguments_kept(subject: Subject, case: CacheCase, allowed: float) -> float:

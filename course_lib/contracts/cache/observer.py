@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.cache.logits import LOGIT_TOLERANCES, LogitObserver
+from course_lib.contracts.cache.logits import LogitObserver
 
 
 class CacheObserver(LogitObserver):
@@ -30,6 +30,12 @@ class CacheObserver(LogitObserver):
             name: self.look(partial(cached, list(ids), [len(ids)])) for name, ids in order.items()
         }
         self.look(partial(full, list(self.one)))
+
+    @classmethod
+    def of(cls, model: Any) -> "CacheObserver":
+        """Watch a decoder."""
+        sizes = model.vocab_size, model.context_length
+        return cls(model.full_logits, model.cached_logits, *sizes)
 
     def ids(self, length: int, salt: int = 1) -> tuple[int, ...]:
         """A prompt without a pattern in it."""
@@ -51,17 +57,8 @@ class CacheObserver(LogitObserver):
         """The logits of a call; of the full pass without chunks; None where it fails."""
         key = (tuple(ids), None if chunks is None else tuple(chunks))
         if chunks is None:
-            return self.once(key, partial(self.full, list(ids)))
-        return self.once(key, partial(self.cached, list(ids), list(chunks)))
-
-    def rows_equal(self, one: Any, other: Any, share: float = 1.0) -> list[bool]:
-        """Row by row, whether two results agree up to rounding."""
-        if one is None or other is None or one.shape != other.shape or one.ndim != 2:
-            return []
-        scale = max(float(np.abs(other).max(initial=0.0)), 1e-30)
-        with np.errstate(invalid="ignore"):
-            gaps = np.abs(one - other).max(-1)
-        return [bool(gap <= share * LOGIT_TOLERANCES[self.kind] * scale) for gap in gaps]
+            return self.logits(key, partial(self.full, list(ids)))
+        return self.logits(key, partial(self.cached, list(ids), list(chunks)))
 
     def right(self, ids: Sequence[int], chunks: Sequence[int]) -> list[bool]:
         """Which rows of a cached call equal those of the full pass."""
@@ -93,18 +90,17 @@ class CacheObserver(LogitObserver):
 
     def state(self) -> tuple:
         """What the first calls of all said: was the first right, and what became of the next."""
-        one, other, again = (self.first.get(name) for name in ("one", "other", "again"))
-        steady = all(self.rows_equal(again, one)) and again is not None and one is not None
-        kin, alone = self.first.get("kin"), self.first.get("alone")
-        if steady and alone is not None and not all(self.rows_equal(kin, alone) or [False]):
+        first = self.first
+        gave = first["one"] is not None and first["again"] is not None
+        steady = gave and all(self.rows_equal(first["again"], first["one"]))
+        if steady and first["alone"] is not None and not self.same(first["kin"], first["alone"]):
             return ("steady until a text that starts alike",)
         if steady:
             return ("steady",)
-        right = self.rows_equal(one, self.run(self.one))
-        joined = self.run(self.one + self.other)
+        joined, second = self.run(self.one + self.other), "wrong"
         tail = None if joined is None else joined[len(self.one) :]
-        second = "wrong"
         for name, want in (("goes on", tail), ("right", self.run(self.other))):
-            if want is not None and (equal := self.rows_equal(other, want)) and all(equal):
+            if self.same(first["other"], want):
                 second = name
-        return (bool(right) and all(right), "raised" if other is None else second)
+        right = self.same(first["one"], self.run(self.one))
+        return (right, "raised" if first["other"] is None else second)

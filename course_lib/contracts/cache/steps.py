@@ -11,7 +11,13 @@ from course_lib.contracts.cache.tiny_decoder import (
     fitting_ids,
     joined_past,
     seen_keys,
+    stored,
 )
+
+
+def anything(decoder: TinyDecoder, ids: list[int], *_: Any) -> list[int]:
+    """Refuse nothing."""
+    return ids
 
 
 def kept(decoder: TinyDecoder) -> TinyCache:
@@ -27,80 +33,63 @@ def kept_but_rewound(decoder: TinyDecoder) -> TinyCache:
     return decoder.memory
 
 
-def stale_slots(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
-    """Write into the slots of the chunk, and read all slots that were ever written."""
-    end = cache.length + len(k)
-    for past, new in ((cache.keys, k), (cache.values, v)):
-        past[layer] = np.concatenate([past[layer][: cache.length], new, past[layer][end:]])
-    return cache.keys[layer], cache.values[layer]
-
-
 def past_window(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> np.ndarray:
     """The causal mask for a buffer whose places after the chunk are open too."""
-    j, i = np.arange(n_keys), np.arange(width)[:, None]
-    return (j <= offset + i) | (j >= offset + width)
+    return seen_keys(width, n_keys, offset) | (np.arange(n_keys) >= offset + width)
 
 
-def with_past(change: Callable[..., tuple]) -> Callable[..., tuple]:
-    """Join a past that was changed: change(past, decoder) -> past, for keys and for values."""
-
-    def store(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
-        past = cache.keys[layer], cache.values[layer]
-        if cache.length:
-            cache.keys[layer], cache.values[layer] = change(past, decoder, len(k))
-        return joined_past(decoder, cache, layer, k, v)
-
-    return store
+@stored
+def slid(decoder: TinyDecoder, cache: TinyCache, past: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """As many of the last places as the context has."""
+    return np.concatenate([past, new])[-max(decoder.context_length, len(new)) :]
 
 
-def trimmed(past: tuple, decoder: TinyDecoder, width: int) -> tuple:
-    """Keep four tokens less than the context holds."""
-    window = decoder.context_length - 4
-    return tuple(part[-window:] for part in past)
+@stored
+def in_slots(
+    decoder: TinyDecoder, cache: TinyCache, past: np.ndarray, new: np.ndarray
+) -> np.ndarray:
+    """Write into the slots of the chunk, and read all slots that were ever written."""
+    return np.concatenate([past[: cache.length], new, past[cache.length + len(new) :]])
 
 
-def shuffled_by_growth(past: tuple, decoder: TinyDecoder, width: int) -> tuple:
-    """Read the old numbers in another order when the buffer grows."""
-    if not _must_grow(past, width):
-        return past
-    return tuple(part.T.copy().reshape(part.shape) for part in past)
+def joined_to(change: Callable[..., np.ndarray]) -> Callable[..., tuple]:
+    """Join a past that was changed: change(decoder, past, new) -> past."""
+    return stored(
+        lambda decoder, cache, past, new: np.concatenate(
+            [change(decoder, past, new) if cache.length else past, new]
+        )
+    )
 
 
-def lost_by_growth(past: tuple, decoder: TinyDecoder, width: int) -> tuple:
-    """Forget the old numbers when the buffer grows."""
-    return tuple(0 * part for part in past) if _must_grow(past, width) else past
-
-
-def _must_grow(past: tuple, width: int) -> bool:
+def must_grow(past: np.ndarray, new: np.ndarray) -> bool:
     """Whether a buffer of 8 places, doubled when full, has to grow for this chunk."""
-    length, places = len(past[0]), 8
-    while places < length:
+    places = 8
+    while places < len(past):
         places *= 2
-    return length + width > places
+    return len(past) + len(new) > places
 
 
-def _padded(decoder: TinyDecoder, keys: Any, values: Any) -> tuple:
-    """The whole buffer: zeros after what was written."""
-    empty = np.zeros((max(decoder.context_length - len(keys), 0), decoder.d_model))
-    return np.concatenate([keys, empty]), np.concatenate([values, empty])
+def shuffled_by_growth(decoder: TinyDecoder, past: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Read the old numbers in another order when the buffer grows."""
+    return past.T.copy().reshape(past.shape) if must_grow(past, new) else past
 
 
-def whole_buffer(decoder: TinyDecoder, cache: TinyCache, layer: int, *new: Any) -> tuple:
-    """Hand out the whole buffer."""
-    return _padded(decoder, *joined_past(decoder, cache, layer, *new))
+def whole_buffer(decoder: TinyDecoder, *chunk: Any) -> tuple:
+    """Hand out the whole buffer: zeros after what was written."""
+    written = joined_past(decoder, *chunk)
+    empty = max(decoder.context_length - len(written[0]), 0)
+    return tuple(np.pad(part, ((0, empty), (0, 0))) for part in written)
 
 
 def buffer_if_one(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
     """Hand out the whole buffer to a single token."""
-    keys, values = joined_past(decoder, cache, layer, k, v)
-    return _padded(decoder, keys, values) if len(k) == 1 else (keys, values)
+    return (whole_buffer if len(k) == 1 else joined_past)(decoder, cache, layer, k, v)
 
 
 def one_layer_for_all(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
     """Every layer writes to the same places, and reads there what the last layer left."""
-    for past, new in ((cache.keys, k), (cache.values, v)):
-        past[0] = np.concatenate([past[0][: cache.length], new])
-    return cache.keys[0], cache.values[0]
+    cut = stored(lambda decoder, cache, past, new: np.concatenate([past[: cache.length], new]))
+    return cut(decoder, cache, 0, k, v)
 
 
 def nothing_kept(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
@@ -117,6 +106,13 @@ def singles_not_kept(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any,
     return result
 
 
+def swapped(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
+    """Keep values as keys and keys as values; the chunk itself is read the right way round."""
+    read = np.concatenate([cache.keys[layer], k]), np.concatenate([cache.values[layer], v])
+    joined_past(decoder, cache, layer, v, k)
+    return read
+
+
 def same_array(decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
     """Write every result into one array and return a view of it."""
     if decoder.memory is None:
@@ -128,15 +124,9 @@ def same_array(decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
 
 def ids_taken(decoder: TinyDecoder, ids: list[int], chunks: list[int]) -> list[int]:
     """Empty the caller's list."""
-    kept = list(fitting_ids(decoder, ids))
+    kept_ids = list(fitting_ids(decoder, ids))
     ids.clear()
-    return kept
-
-
-def chunks_taken(decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
-    """Take a width out of the caller's list."""
-    decoder.memory.pop()
-    return rows
+    return kept_ids
 
 
 def chunks_noted(decoder: TinyDecoder, ids: list[int], chunks: list[int]) -> list[int]:
@@ -145,24 +135,10 @@ def chunks_noted(decoder: TinyDecoder, ids: list[int], chunks: list[int]) -> lis
     return fitting_ids(decoder, ids)
 
 
-def swapped(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
-    """Keep values as keys and keys as values; the chunk itself is read the right way round."""
-    keys = np.concatenate([cache.keys[layer], k])
-    values = np.concatenate([cache.values[layer], v])
-    joined_past(decoder, cache, layer, v, k)
-    return keys, values
-
-
-def shortened_once(decoder: TinyDecoder, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
-    """The second chunk is written over the end of the first; all others follow one another."""
-    if cache.calls == 1:
-        cache.keys[layer], cache.values[layer] = cache.keys[layer][:-1], cache.values[layer][:-1]
-    return joined_past(decoder, cache, layer, k, v)
-
-
-def places_halved(decoder: TinyDecoder, cache: TinyCache, width: int) -> np.ndarray:
-    """Positions of another scale."""
-    return (cache.length + np.arange(width) + 0.5) / 2
+def chunks_taken(decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
+    """Take a width out of the caller's list."""
+    decoder.memory.pop()
+    return rows
 
 
 def last_places(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> np.ndarray:
@@ -171,29 +147,20 @@ def last_places(decoder: TinyDecoder, width: int, n_keys: int, offset: int) -> n
     return seen_keys(width, n_keys, n_keys - width) & ~seen_keys(width, n_keys, few)
 
 
-class _Prefix:
-    """What a server keeps of the last text: its ids and their logits."""
+def decoder_with_prefix() -> TinyDecoder:
+    """A decoder that answers from its last text, as far as that goes, if both start alike."""
+    texts: list[list[int]] = [[], []]
+    known: list[np.ndarray] = []
 
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self.last: list[int] = []
-        self.rows: Any = None
+    def admit(decoder: TinyDecoder, ids: list[int], chunks: list[int]) -> list[int]:
+        texts[:] = texts[1], list(fitting_ids(decoder, ids))
+        return texts[1]
 
-    def admit(self, decoder: TinyDecoder, ids: list[int], chunks: list[int]) -> list[int]:
-        """Note the new text."""
-        self.last, self.ids = self.ids, list(fitting_ids(decoder, ids))
-        return self.ids
-
-    def finish(self, decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
-        """Answer from the last text wherever it is as long, if the first token is the same."""
-        if self.last[:1] == self.ids[:1]:
-            known = min(len(self.rows), len(rows))
-            rows = np.concatenate([self.rows[:known], rows[known:]])
-        self.rows = rows.copy()
+    def finish(decoder: TinyDecoder, rows: np.ndarray) -> np.ndarray:
+        if texts[0][:1] == texts[1][:1]:
+            both = min(len(known[0]), len(rows))
+            rows = np.concatenate([known[0][:both], rows[both:]])
+        known[:] = [rows.copy()]
         return rows
 
-
-def decoder_with_prefix() -> TinyDecoder:
-    """A decoder with a memory of its last text."""
-    kept = _Prefix()
-    return TinyDecoder(admit=kept.admit, finish=kept.finish)
+    return TinyDecoder(admit=admit, finish=finish)

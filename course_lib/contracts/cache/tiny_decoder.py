@@ -38,7 +38,7 @@ class TinyDecoder:
         self.w_out, self.w_in = rng.normal(size=wide) * 0.4, rng.normal(size=wide) * 0.4
         self.frequencies, self.phases = rng.uniform(0.3, 1.2, self.d_model), rng.normal(size=8)
         self.embedding = rng.normal(size=(vocab_size, self.d_model))
-        self.memory: TinyCache | None = None
+        self.memory: Any = None  # what a wrong step keeps between calls
 
     def resized(self, vocab_size: int, context_length: int) -> "TinyDecoder":
         """The same model, with the same mistakes, for another vocabulary and context."""
@@ -123,12 +123,18 @@ def seen_keys(width: int, n_keys: int, offset: int) -> np.ndarray:
     return np.arange(n_keys) <= np.arange(width)[:, None] + offset
 
 
-def joined_past(decoder: Any, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
-    """Put a chunk's keys and values behind those of the past; return them all."""
-    cache.keys[layer] = np.concatenate([cache.keys[layer], k])
-    cache.values[layer] = np.concatenate([cache.values[layer], v])
-    return cache.keys[layer], cache.values[layer]
+def stored(change: Callable[..., np.ndarray]) -> Callable[..., tuple]:
+    """A step that keeps, and hands out, what change(decoder, cache, past, new) makes of each."""
 
+    def store(decoder: Any, cache: TinyCache, layer: int, k: Any, v: Any) -> tuple:
+        for past, new in ((cache.keys, k), (cache.values, v)):
+            past[layer] = change(decoder, cache, past[layer], new)
+        return cache.keys[layer], cache.values[layer]
+
+    return store
+
+
+joined_past = stored(lambda decoder, cache, past, new: np.concatenate([past, new]))
 
 _RIGHT = {
     "admit_full": fitting_ids,

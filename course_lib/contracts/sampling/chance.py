@@ -8,6 +8,10 @@ import numpy as np
 
 ALLOWED = 12.0  # powers of ten; some 150 counts are judged: a false alarm once in 10**9
 _NEVER = 1e-300  # what cannot happen at all: a logarithm of it can be taken
+BELOW = {  # how often a noise lies below x
+    "minus Gumbel": lambda x: -np.expm1(-np.exp(x)),
+    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+}
 
 
 class SeededGenerator(np.random.Generator):
@@ -75,13 +79,3 @@ def noisy(probs: list[float], below: Callable[[np.ndarray], np.ndarray]) -> list
         found[place] = (np.diff(under[n]) * (others[1:] + others[:-1]) / 2).sum()
     each = found[places]
     return (each / each.sum()).tolist()
-
-
-def below_minus_gumbel(x: np.ndarray) -> np.ndarray:
-    """How often minus Gumbel noise lies below x."""
-    return -np.expm1(-np.exp(x))
-
-
-def below_logistic(x: np.ndarray) -> np.ndarray:
-    """How often logistic noise lies below x."""
-    return 1 / (1 + np.exp(-x))

@@ -53,10 +53,7 @@ class Draws:
         """Name the arguments, for a message and for calling again."""
         return {"logits": self.logits(), **self.settings(), "rng": self.generator()}
 
-    @property
-    def args(self) -> dict[str, Any]:
-        """The arguments, anew."""
-        return self.arguments()
+    args = property(arguments)
 
     def fresh(self, rng: np.random.Generator | None = None) -> Given:
         """The arguments for one call, perhaps with a generator that has drawn already."""
@@ -120,8 +117,13 @@ def rows_by_library(draws: Draws) -> Tensor:
     return torch.nn.functional.one_hot(torch.tensor(rows.argmax(-1)), rows.shape[1])
 
 
-def other_calls() -> dict[str, list[Draws]]:
-    """The calls of the clauses that ask something else than how often each token comes."""
+def calls_by_clause() -> dict[str, list[Draws]]:
+    """The calls of each clause: those that count tokens, and those that ask something else."""
+    calls = _counted_calls() | _other_calls() | {"draw_ends": _ends()}
+    return calls | {"arguments_unchanged": calls["result_form"]}
+
+
+def _other_calls() -> dict[str, list[Draws]]:
     wide = tuple((float(b), 1.0, 0.5 * b, 2.0, 0.3) for b in range(5))
     flat = tuple(0.1 * token for token in range(6))
     one = ((1.5,),)
@@ -157,7 +159,7 @@ def other_calls() -> dict[str, list[Draws]]:
     }
 
 
-def ends() -> list[Draws]:
+def _ends() -> list[Draws]:
     """Draws of exactly 0 and just below 1, in rows whose first and last tokens are removed."""
     first = (0.0, 0.0, 1.0, 0.0, 1.0, 1.0)  # keeps tokens 2, 4 and 5
     inner = (0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
@@ -171,7 +173,7 @@ def ends() -> list[Draws]:
     return [*calls, Scripted((uneven,) * 6, 1, 1.0, 9, None, 23, ones=True)]
 
 
-def counted_calls() -> dict[str, list[Draws]]:
+def _counted_calls() -> dict[str, list[Draws]]:
     """The calls of the clauses that count tokens: rows whose likeliest ones are not the same."""
     both, other, three = (_FALLING, _MIXED), (_FALLING, _CLOSE), (3.0, 2.0, 1.0, 0.0)
     ties = ((1.0, 2.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0))

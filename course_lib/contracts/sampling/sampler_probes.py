@@ -11,15 +11,10 @@ import torch
 
 from course_lib.contracts.engine.diagnosis import Diagnosis, diagnose
 from course_lib.contracts.engine.watch import Probe
-from course_lib.contracts.sampling.chance import (
-    below_logistic,
-    below_minus_gumbel,
-    noisy,
-    surprises,
-)
+from course_lib.contracts.sampling.chance import BELOW, noisy, surprises
+from course_lib.contracts.sampling.judges import seed_globals
 from course_lib.contracts.sampling.references import by_loops
 from course_lib.contracts.sampling.sampler_calls import Draws, Scripted
-from course_lib.contracts.sampling.sampler_judges import seed_globals
 from course_lib.contracts.sampling.sampler_mistakes import SAMPLER_MISTAKES
 from course_lib.contracts.sampling.samplers import mistaken_sampler
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
@@ -152,7 +147,7 @@ def _known(draws: Draws) -> list[np.ndarray]:
     for row, right in zip(draws.rows, rights, strict=True):
         found = [right, by_loops(row, 1.0, 1)]
         found += [make()(list(row), **draws.settings()) for make in makers]
-        found += [noisy(right, below) for below in (below_minus_gumbel, below_logistic)]
+        found += [noisy(right, below) for below in BELOW.values()]
         whole = by_loops(row, draws.temperature)
         for other in rights:
             shared = [prob if kept else 0.0 for prob, kept in zip(whole, other, strict=True)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.contracts.sampling.distributions import mistaken_distribution
+from course_lib.contracts.sampling.steps import mistaken_distribution
 
 
 def in_each_row(distribution: Callable[..., list[float]]) -> Callable[..., np.ndarray]:
@@ -35,11 +35,16 @@ def draw_rows(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return at_sums(probs, rng.random(len(probs)))
 
 
-def at_sums(probs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The first token whose running sum lies above the row's number, but none past the last."""
-    sums = probs.cumsum(-1)
+def at_sums(
+    probs: np.ndarray,
+    numbers: np.ndarray,
+    below: Callable[..., np.ndarray] = np.less_equal,
+    sums: np.ndarray | None = None,
+) -> np.ndarray:
+    """The first token whose running sum is not below the row's number, but none past the last."""
+    sums = probs.cumsum(-1) if sums is None else sums
     last = probs.shape[-1] - 1 - (probs[:, ::-1] > 0).argmax(-1)
-    return np.minimum((sums <= numbers[:, None]).sum(-1), last)
+    return np.minimum(below(sums, numbers[:, None]).sum(-1), last)
 
 
 def mistaken_sampler(

@@ -16,11 +16,11 @@ from course_lib.contracts.engine.diagnosis import by_catalogue
 from course_lib.contracts.engine.judge import formed, refuses
 from course_lib.contracts.engine.read import malformed
 from course_lib.contracts.engine.subject import Subject, Terms
-from course_lib.contracts.sampling import sampling_calls
-from course_lib.contracts.sampling.distributions import mistaken_distribution
 from course_lib.contracts.sampling.references import by_library, by_loops
+from course_lib.contracts.sampling.sampling_calls import asked, calls_by_clause
 from course_lib.contracts.sampling.sampling_mistakes import SAMPLING_MISTAKES
 from course_lib.contracts.sampling.sampling_probes import sampling_probes
+from course_lib.contracts.sampling.steps import mistaken_distribution
 from course_lib.report import ContractReport, Mismatch
 from course_lib.text import say
 
@@ -88,7 +88,7 @@ def _steady(subject: Subject, call: Call, allowed: float) -> float:
     kept = [float(value) for value in held]
     _agree(subject.value(call).tolist(), kept, _TWICE)
     other = call.but(logits=[logit * -2.0 + 1.0 for logit in call.logits[::-1]])
-    longer = sampling_calls.asked([*other.logits, 5.0], 3.0)
+    longer = asked([*other.logits, 5.0], 3.0)
     for between in (other, longer):
         subject.value(between)
     _agree([float(value) for value in held], kept, _OVERWRITTEN)
@@ -108,13 +108,35 @@ def _agree(got: list[float], kept: list[float], fact: str) -> None:
 
 def _clauses(subject: Subject) -> list[Clause]:
     """The clauses, the ones that tell most about a mistake first."""
-    ask, mixed = sampling_calls.asked, sampling_calls.MIXED
-    plain = sampling_calls.plain()
-    some = [*plain, ask(mixed, 0.7, 3, 0.9)]
-    counts = [*(ask(mixed, top_k=k) for k in range(1, 6)), ask((1.5,), top_k=1)]
-    logits = (sampling_calls.FOUR, mixed, sampling_calls.TIES)
-    masses = [ask(t, top_p=p) for t in logits for p in sampling_calls.MASSES]
+    calls = calls_by_clause()
+    some = [*calls["softmax"], asked((0.5, 3.0, -1.0, 2.0, 1.5), 0.7, 3, 0.9)]
     # fmt: off
+    distributions = (
+        ("softmax", "without filters: the softmax, in the order of the ids | "
+            "без фильтров: softmax в порядке номеров токенов"),
+        ("temperature", "logits / temperature, then the softmax | "
+            "логиты / температура, затем softmax"),
+        ("top_k", "the k likeliest survive, renormalised; k = 1 is greedy | "
+            "остаются k вероятнейших, с перенормировкой; k = 1 — жадно"),
+        ("top_k_ties", "exactly k survive: of equal logits the lower ids | "
+            "остаётся ровно k: из равных логитов младшие номера"),
+        ("top_p", "the shortest run that reaches p, its last token included | "
+            "кратчайший набор с массой не меньше p, включая токен на пороге"),
+        ("exact_boundaries", "a mass equal to p is enough; powers of two, no rounding | "
+            "массы, равной p, достаточно; степени двойки, без округлений"),
+        ("top_p_ends", "p = 1 removes nothing; a tiny p leaves the likeliest | "
+            "p = 1 не удаляет ничего; крошечное p оставляет вероятнейший"),
+        ("temperature_first", "the temperature acts before the filters choose | "
+            "температура действует до того, как выбирают фильтры"),
+        ("top_k_then_top_p", "top-p measures what top-k left, renormalised | "
+            "top-p считается по тому, что оставил top-k, после перенормировки"),
+        ("any_mixture", "few tokens, ties or none; any temperature with any k and p | "
+            "мало токенов, с равными логитами и без них; любые T, k и p"),
+        ("extreme_logits", "logits in the thousands, tiny temperatures | "
+            "логиты в тысячах, крошечные температуры"),
+        ("large_vocabulary", "the same rules for hundreds of tokens | "
+            "те же правила для сотен токенов"),
+    )
     return [
         Clause("result_form", "one finite number per token | по одному конечному числу на токен",
             formed, some),
@@ -122,42 +144,10 @@ def _clauses(subject: Subject) -> list[Clause]:
             "список логитов после вызова прежний", formed, some),
         Clause("repeatable", "the same call, the same result, whatever came between | "
             "тот же вызов — тот же результат, что бы ни было между ними", _steady, some),
-        Clause("softmax", "without filters: the softmax, in the order of the ids | "
-            "без фильтров: softmax в порядке номеров токенов", _distributed, plain, 1e-6),
-        Clause("temperature", "logits / temperature, then the softmax | "
-            "логиты / температура, затем softmax", _distributed, sampling_calls.warm(), 1e-6),
-        Clause("top_k", "the k likeliest survive, renormalised; k = 1 is greedy | "
-            "остаются k вероятнейших, с перенормировкой; k = 1 — жадно",
-            _distributed, counts, 1e-6),
-        Clause("top_k_ties", "exactly k survive: of equal logits the lower ids | "
-            "остаётся ровно k: из равных логитов младшие номера",
-            _distributed, sampling_calls.ties(), 1e-6),
-        Clause("top_p", "the shortest run that reaches p, its last token included | "
-            "кратчайший набор с массой не меньше p, включая токен на пороге",
-            _distributed, masses, 1e-6),
-        Clause("exact_boundaries", "a mass equal to p is enough; powers of two, no rounding | "
-            "массы, равной p, достаточно; степени двойки, без округлений",
-            _distributed, sampling_calls.boundaries(), 1e-6),
-        Clause("top_p_ends", "p = 1 removes nothing; a tiny p leaves the likeliest | "
-            "p = 1 не удаляет ничего; крошечное p оставляет вероятнейший",
-            _distributed, sampling_calls.ends(), 1e-6),
-        Clause("temperature_first", "the temperature acts before the filters choose | "
-            "температура действует до того, как выбирают фильтры",
-            _distributed, sampling_calls.orders(), 1e-6),
-        Clause("top_k_then_top_p", "top-p measures what top-k left, renormalised | "
-            "top-p считается по тому, что оставил top-k, после перенормировки",
-            _distributed, sampling_calls.both_filters(), 1e-6),
-        Clause("any_mixture", "few tokens, ties or none; any temperature with any k and p | "
-            "мало токенов, с равными логитами и без них; любые T, k и p",
-            _distributed, sampling_calls.mixtures(), 1e-6),
-        Clause("extreme_logits", "logits in the thousands, tiny temperatures | "
-            "логиты в тысячах, крошечные температуры",
-            _distributed, sampling_calls.extremes(), 1e-6),
-        Clause("large_vocabulary", "the same rules for hundreds of tokens | "
-            "те же правила для сотен токенов", _distributed, sampling_calls.many(), 1e-6),
+        *(Clause(name, text, _distributed, calls[name], 1e-6) for name, text in distributions),
         Clause("bad_arguments", "ValueError: T ≤ 0, k or p out of range, bad logits | "
             "ValueError: T ≤ 0, k или p вне границ, плохие логиты",
-            refuses(ValueError), sampling_calls.illegal()),
+            refuses(ValueError), calls["bad_arguments"]),
     ]
     # fmt: on
 

@@ -14,68 +14,55 @@ _ORDINARY_FAULT = "wrong in ordinary calls"
 
 def sampling_probes(subject: Any) -> list[Probe]:
     """Ordinary calls first; then one kind of special call after the other."""
-    return [
-        *probed(*_ordinary(), look=_numbers),
-        *probed(*_ties(), look=_special, core=False),
-        *probed(*_edges(), look=_survivors, core=False),
-        Probe(_flatness, core=False),
-        *probed(*_kinds(), look=arguments_kept, core=False),
-        Probe(_overwritten, core=False),
-        *probed(*_illegal(), look=_accepted, core=False),
-    ]
+    return _probes()
 
 
-def _ordinary() -> list[Call]:
-    """Calls without ties, bounds or extremes, in which two people's mistakes agree."""
+def _probes() -> list[Probe]:
     mixed, flat = (0.4, 2.9, -1.2, 2.1), (1.05, 1.35, 1.2, 0.9, 1.28)
-    calls = [asked(mixed), asked(flat)]
-    calls += [asked(logits, t) for logits in (mixed, flat) for t in (0.6, 1.7)]
-    calls += [asked(mixed, None, k) for k in (2, 3)]
-    calls += [asked(flat, None, k) for k in (2, 4)]
-    calls += [asked(mixed, None, None, p) for p in (0.73, 0.97)]
-    calls += [asked(flat, None, None, p) for p in (0.35, 0.55, 0.9)]
-    calls += [asked((1.1, 3.0, 2.2), t, None, 0.8) for t in (0.45, 3.0)]
-    calls += [asked(flat, t, 3) for t in (0.6, 1.7)]
-    calls += [asked(flat, None, 3, p) for p in (0.5, 0.63)]
-    calls += [asked(flat, None, 2, 0.93), asked(mixed, None, 1, 0.9)]
     eight = (1.0, 1.02, 0.98, 1.01, 0.99, 1.03, 0.97, 1.04)
-    calls += [asked(eight, None, 6, p) for p in (0.16, 0.45)]
-    return [*calls, asked(mixed, None, 3, 0.73), asked(flat, 0.3, 4, 0.5)]
-
-
-def _ties() -> list[Call]:
-    """Equal logits where a filter must choose, and sums that meet top_p exactly."""
+    ordinary = [  # without ties, bounds or extremes: here two people's mistakes agree
+        *(asked(mixed), asked(flat)),
+        *(asked(logits, t) for logits in (mixed, flat) for t in (0.6, 1.7)),
+        *(asked(logits, None, k) for logits, ks in ((mixed, (2, 3)), (flat, (2, 4))) for k in ks),
+        *(asked(mixed, None, None, p) for p in (0.73, 0.97)),
+        *(asked(flat, None, None, p) for p in (0.35, 0.55, 0.9)),
+        *(asked((1.1, 3.0, 2.2), t, None, 0.8) for t in (0.45, 3.0)),
+        *(asked(flat, t, 3) for t in (0.6, 1.7)),
+        *(asked(flat, None, 3, p) for p in (0.5, 0.63)),
+        *(asked(flat, None, 2, 0.93), asked(mixed, None, 1, 0.9)),
+        *(asked(eight, None, 6, p) for p in (0.16, 0.45)),
+        *(asked(mixed, None, 3, 0.73), asked(flat, 0.3, 4, 0.5)),
+    ]
     ties, pairs, far = (0.5, 2.0, 2.0, 2.0, 1.0), (1.5, 0.5, 1.5, 0.5), (-800.0, 0.0, -801.0, 0.0)
-    calls = [asked(ties, None, 2), asked(pairs, None, 1), asked(pairs, None, 3)]
-    calls += [asked(ties, None, None, 0.5), *(asked(pairs, None, None, p) for p in (0.3, 0.8))]
-    return [*calls, asked(far, None, None, 0.5), asked((0.0,) * 8, None, None, 0.25)]
-
-
-def _edges() -> list[Call]:
-    """top_p at its ends, a tail that rounding could lose, logits below a fill, floods."""
-    tail = (0.0, -60.0, -2.0)
-    calls = [asked(tail, None, None, p) for p in (1.0, 1e-12, 1e-40)]
-    calls += [asked(logits, None, None, 1.0) for logits in ((1.2, 0.4, 0.9), (0.0, -60.0))]
-    calls += [asked((-22000.0, -22001.0, -22003.0), None, k) for k in (1, 2)]
-    calls.append(asked((-4e9, -4e9 - 512.0, -4e9 - 1024.0), 512.0, 1))
-    return [*calls, asked((2000.0, 1999.0, 1990.0)), asked((-2000.0, -2002.0))]
-
-
-def _kinds() -> list[Call]:
-    """One call of each kind, in which the caller's list could be written into."""
-    logits = (0.3, 1.7, 1.1)
-    calls = [asked(logits), asked(logits, 2.0)]
-    return [*calls, asked(logits, None, 2), asked(logits, None, None, 0.5)]
-
-
-def _illegal() -> list[Call]:
-    """Calls that are refused, one bad argument each."""
-    logits = (1.5, 0.5, 0.0)
-    calls = [asked(logits, t) for t in (0.0, -2.0)]
-    calls += [asked(logits, None, k) for k in (5, 0, -1)]
-    calls += [asked(logits, None, None, p) for p in (1.25, 0.0, -0.25)]
-    bad = ((0.5, math.nan, 0.0), (0.5, math.inf), (0.5, -math.inf), ())
-    return calls + [asked(given) for given in bad]
+    equal = [  # where a filter must choose, and sums that meet top_p exactly
+        *(asked(ties, None, 2), asked(pairs, None, 1), asked(pairs, None, 3)),
+        *(asked(ties, None, None, 0.5), *(asked(pairs, None, None, p) for p in (0.3, 0.8))),
+        *(asked(far, None, None, 0.5), asked((0.0,) * 8, None, None, 0.25)),
+    ]
+    tail, three, short = (0.0, -60.0, -2.0), (0.3, 1.7, 1.1), (1.5, 0.5, 0.0)
+    edges = [  # top_p at its ends, a tail that rounding could lose, logits below a fill, floods
+        *(asked(tail, None, None, p) for p in (1.0, 1e-12, 1e-40)),
+        *(asked(logits, None, None, 1.0) for logits in ((1.2, 0.4, 0.9), (0.0, -60.0))),
+        *(asked((-22000.0, -22001.0, -22003.0), None, k) for k in (1, 2)),
+        asked((-4e9, -4e9 - 512.0, -4e9 - 1024.0), 512.0, 1),
+        *(asked((2000.0, 1999.0, 1990.0)), asked((-2000.0, -2002.0))),
+    ]
+    kinds = [asked(three), asked(three, 2.0), asked(three, None, 2), asked(three, None, None, 0.5)]
+    illegal = [  # one bad argument each
+        *(asked(short, t) for t in (0.0, -2.0)),
+        *(asked(short, None, k) for k in (5, 0, -1)),
+        *(asked(short, None, None, p) for p in (1.25, 0.0, -0.25)),
+        *map(asked, ((0.5, math.nan, 0.0), (0.5, math.inf), (0.5, -math.inf), ())),
+    ]
+    return [
+        *probed(*ordinary, look=_numbers),
+        *probed(*equal, look=_special, core=False),
+        *probed(*edges, look=_survivors, core=False),
+        Probe(_flatness, core=False),
+        *probed(*kinds, look=arguments_kept, core=False),
+        Probe(_overwritten, core=False),
+        *probed(*illegal, look=_accepted, core=False),
+    ]
 
 
 def _numbers(call: Call, candidate: Any) -> list[float]:
@@ -93,14 +80,13 @@ def _commonplace(call: Call, candidate: Any) -> bool:
     if call.top_p:
         calls.append(plain.but(top_p=0.93))
     try:
-        pairs = [pair for each in calls for pair in _pairs(each, candidate)]
+        return all(
+            abs(got - want) <= 1e-6
+            for each in calls
+            for got, want in zip(_numbers(each, candidate), by_loops(**each.args), strict=True)
+        )
     except Exception:
         return False
-    return all(abs(got - want) <= 1e-6 for got, want in pairs)
-
-
-def _pairs(call: Call, candidate: Any) -> list[tuple[float, float]]:
-    return list(zip(_numbers(call, candidate), by_loops(**call.args), strict=True))
 
 
 def _special(call: Call, candidate: Any) -> list[float] | str:
