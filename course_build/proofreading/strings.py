@@ -72,7 +72,8 @@ def paired_strings(tree: ast.Module, languages: Sequence[str]) -> Iterator[list[
                 yield [node]
         elif isinstance(node, ast.Tuple) and all(map(is_string, node.elts)):
             values = [str(getattr(each, "value", "")) for each in node.elts]
-            if len(values) == len(languages) and values[0].isascii() != values[-1].isascii():
+            mixed = values[0].isascii() != values[-1].isascii()
+            if len(values) == len(languages) and mixed and not any(BAR in each for each in values):
                 yield node.elts
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "mistakes":
             tuples = [

@@ -98,7 +98,8 @@ SAMPLING_MISTAKES = mistakes(
     extra_on_equality=("huggingface/transformers#18976",
         "one token more is kept when the sum equals top_p exactly | "
         "при сумме, в точности равной top_p, остаётся лишний токен",
-        _NUCLEUS, {"nucleus": lambda kept, shares, p: steps.run_until(kept, shares, p.__lt__)}),
+        _NUCLEUS, {"nucleus":
+            lambda kept, shares, p: steps.run_until(kept, shares, lambda mass: mass > p)}),
     one_past_crossing=("",
         "one token more than the nucleus is kept | остаётся на один токен больше, чем в ядре",
         _NUCLEUS,
@@ -139,7 +140,8 @@ SAMPLING_MISTAKES = mistakes(
     p_one_filters=("",
         "with top_p=1 rounding reaches 1.0 early and the tail is removed | "
         "при top_p=1 округлённая сумма раньше времени достигает 1.0, и хвост удалён",
-        _BELOW_ONE, {"nucleus": lambda kept, shares, p: steps.run_until(kept, shares, p.__le__)}),
+        _BELOW_ONE, {"nucleus":
+            lambda kept, shares, p: steps.run_until(kept, shares, lambda mass: mass >= p)}),
     p_one_is_greedy=("BlinkDL/ChatRWKV#170",
         "with top_p=1 only the likeliest token is left | "
         "при top_p=1 остаётся только самый вероятный токен",

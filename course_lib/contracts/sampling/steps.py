@@ -46,7 +46,7 @@ def run_until(
 
 def shortest_run(kept: list[int], shares: dict[int, float], top_p: float) -> list[int]:
     """The first tokens that together reach top_p."""
-    return kept if top_p == 1 else run_until(kept, shares, top_p.__le__)
+    return kept if top_p == 1 else run_until(kept, shares, lambda mass: mass >= top_p)
 
 
 def spread_over(
