@@ -72,10 +72,10 @@ def paired_strings(tree: ast.Module, languages: Sequence[str]) -> Iterator[list[
                 yield [node]
         elif isinstance(node, ast.Tuple) and all(map(is_string, node.elts)):
             values = [str(getattr(each, "value", "")) for each in node.elts]
-            whole = any(BAR in each for each in values)  # a name and its text, not two languages
-            if len(values) == len(languages) and not whole:
-                if values[0].isascii() != values[-1].isascii():
-                    yield node.elts
+            if len(values) != len(languages) or any(BAR in each for each in values):
+                continue  # a name and its text are not two languages
+            if values[0].isascii() != values[-1].isascii():
+                yield node.elts
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "mistakes":
             tuples = [
                 pair.value.elts for pair in node.keywords if isinstance(pair.value, ast.Tuple)
