@@ -18,8 +18,11 @@ def fused_qkv_decode(
 
     Three products would read the same hidden vector three times and start three times.
 
-    Shapes:  hidden [B, d_model], qkv_weight [d_model, 3 d_model] -> each [B, n_heads, 1, d_head]
+    Shapes:  hidden [B, d_model] or [B, 1, d_model], qkv_weight [d_model, 3 d_model]
+             -> each [B, n_heads, 1, d_head]
     """
+    if np.ndim(hidden) == 3 and hidden.shape[1] == 1:
+        hidden = hidden[:, 0]
     _check_fused_qkv(hidden, qkv_weight, n_heads)
     batch, d_model = hidden.shape
     fused = np.matmul(hidden, qkv_weight).reshape(batch, 3, n_heads, 1, d_model // n_heads)

@@ -18,14 +18,14 @@ r"""
 
 # %% [markdown] lang="en" key="before-you-start"
 r"""
-**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it and doing every exercise, five and a half to seven hours: plan three or four sittings. You need Python, matrix multiplication and the idea of a gradient; some PyTorch helps.
+**Before you start.** A CPU is enough; no graphics card is used. Running everything takes under a minute; reading it and doing every exercise, six to eight hours: plan four sittings. You need Python, matrix multiplication and the idea of a gradient; some PyTorch helps.
 
 Cells titled *Machinery* are folded: argument checks, drawing, the insides of *contracts* (section 4 explains them). You can do the whole module without opening one.
 """
 
-# %% [markdown] lang="ru" key="before-you-start" en="d7bcfc50"
+# %% [markdown] lang="ru" key="before-you-start" en="396c420c"
 r"""
-**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение со всеми упражнениями — от пяти с половиной до семи часов: заложите три-четыре вечера. Понадобятся Python, умножение матриц и представление о градиенте; немного PyTorch не помешает.
+**Прежде чем начать.** Достаточно обычного процессора, видеокарта не нужна. Полный запуск занимает меньше минуты, чтение со всеми упражнениями — от шести до восьми часов: заложите четыре вечера. Понадобятся Python, умножение матриц и представление о градиенте; немного PyTorch не помешает.
 
 Ячейки с заголовком *Служебный код* свёрнуты: там проверки аргументов, рисование и внутренности *контрактов* (о них — в разделе 4). Пройти модуль можно, не открыв ни одной.
 """
@@ -90,136 +90,6 @@ torch.use_deterministic_algorithms(True)
 torch.set_printoptions(precision=4, sci_mode=False)
 print(f"torch {torch.__version__} | device cpu | seed {seed}")
 
-# %% [markdown] lang="en" key="reference-ask"
-r"""
-### The numbers we promise in advance
-
-Expected values must not come from the code under test. The folded cell below holds them as text: a small program computed them with nothing but Python floats, and a second one, in 50-digit arithmetic, agrees with each to a few units in the last place.
-
-Before any number is used, the text must hash to the published digest. That catches accidents, though not a forger who changes both.
-"""
-
-# %% [markdown] lang="ru" key="reference-ask" en="bb58d854"
-r"""
-### Числа, обещанные заранее
-
-Ожидаемые значения не должны браться из проверяемого кода. Свёрнутая ячейка ниже хранит их в виде текста. Вычислила их маленькая программа, которая обходится обычными числами Python с плавающей точкой; вторая, считающая с 50 знаками, подтвердила каждое с точностью до нескольких единиц последнего разряда.
-
-Прежде чем использовать хотя бы одно число, мы сверяем отпечаток текста с опубликованным. Это спасает от случайных искажений, но не от злоумышленника, который подменит и то и другое.
-"""
-
-# %% key="reference-json" role="reference" reference="module_03"
-from course_lib.reference import reference_json, reference_sha256
-
-REFERENCE_JSON = reference_json("module_03")
-REFERENCE_SHA256 = reference_sha256("module_03")
-
-# %% key="reference-reader" role="library"
-from course_lib.reference import read_reference
-
-# %% key="reference-use"
-reference = read_reference(REFERENCE_JSON, REFERENCE_SHA256)
-assert reference["schema_version"] == 1
-print(REFERENCE_SHA256)
-print(*sorted(reference), sep=", ")
-
-# %% [markdown] lang="en" key="reference-say"
-r"""
-The digest matched, so from here on `reference[...]` is a promise made before the code ran. One more small tool, `expect_raises`, shows that a wrong call *fails*, and with what message, without stopping the notebook.
-"""
-
-# %% [markdown] lang="ru" key="reference-say" en="aeb9ccc1"
-r"""
-Отпечаток совпал, и с этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент, `expect_raises`, показывает, что неверный вызов действительно *падает* и с каким сообщением; блокнот при этом работает дальше.
-"""
-
-# %% key="expect-raises"
-from course_lib.report import expect_raises
-
-# %% key="expect-raises-use"
-edited = REFERENCE_JSON.replace("2.5", "2.6")
-print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
-
-# %% [markdown] lang="en" key="expect-raises-say"
-r"""
-One digit was changed, and the text was refused. (Messages of the library are in English, like its code; contracts speak the language of the notebook.)
-"""
-
-# %% [markdown] lang="ru" key="expect-raises-say" en="4785a191"
-r"""
-Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.)
-"""
-
-# %% [markdown] lang="en" key="progress-ask"
-r"""
-### A notebook that keeps score
-
-Eight exercises wait along the way. A *warm-up* takes minutes, a *core* exercise is what its section is for, a *stretch* one may cost an evening. Hints lead from vague to concrete: open the next only when the last has stopped helping.
-
-`Progress` writes what you achieve into a small file beside the notebook, `module_03.progress.json`. It survives restarts and never leaves your machine. To begin afresh, delete it and restart the kernel.
-"""
-
-# %% [markdown] lang="ru" key="progress-ask" en="aa5057d8"
-r"""
-### Блокнот, который ведёт счёт
-
-По дороге вас ждут восемь упражнений. *Разминка* займёт несколько минут, *основное* — то, ради чего написан раздел, а упражнение *со звёздочкой* может отнять и вечер. Подсказки ведут от намёка к подробностям: открывайте следующую, только когда предыдущая перестала помогать.
-
-Свои успехи вы найдёте рядом с блокнотом, в маленьком файле `module_03.progress.json`: его ведёт `Progress`. Перезапуск ему не страшен, и никуда с вашего компьютера он не уходит. Чтобы начать заново, удалите файл и перезапустите ядро.
-"""
-
-# %% key="progress-code" role="library"
-from course_lib.report import ContractReport, ContractViolation
-from course_lib.practice.progress import Progress
-
-# %% lang="en" key="progress"
-progress = Progress(
-    "module_03",
-    {
-        "mask-offset": ("warm-up", "1. Write the causal mask"),
-        "attention": ("core", "2. Write attention yourself"),
-        "hardened": ("stretch", "3. Harden it"),
-        "planted": ("stretch", "4. Find the planted bug"),
-        "merge-heads": ("core", "5. Merge the heads"),
-        "nll": ("core", "6. The loss of a padded batch"),
-        "gallery": ("warm-up", "7. Predict before you run"),
-        "sampling": ("core", "8. Write top-k and top-p"),
-        "contract": ("stretch", "9. Write a contract"),
-    },
-)
-progress.show()
-
-# %% lang="ru" key="progress" en="00a69d22"
-progress = Progress(
-    "module_03",
-    {
-        "mask-offset": ("warm-up", "1. Напишите причинную маску"),
-        "attention": ("core", "2. Напишите внимание сами"),
-        "hardened": ("stretch", "3. Укрепите внимание"),
-        "planted": ("stretch", "4. Найдите подброшенную ошибку"),
-        "merge-heads": ("core", "5. Соедините головы"),
-        "nll": ("core", "6. Потери на батче с паддингом"),
-        "gallery": ("warm-up", "7. Сначала предскажите"),
-        "sampling": ("core", "8. Напишите top-k и top-p"),
-        "contract": ("stretch", "9. Напишите контракт"),
-    },
-)
-progress.show()
-
-# %% [markdown] lang="en" key="progress-say"
-r"""
-On a first visit all eight are open. Now and then a cell asks you to *predict* what the next one will show: choose or type your guess, or, where nothing can be clicked, write it into the call as `guess=...`. A wrong guess costs nothing; it shows where intuition fails.
-
-The workbench is ready; now to the subject.
-"""
-
-# %% [markdown] lang="ru" key="progress-say" en="9ef9a9fe"
-r"""
-Если вы здесь впервые, все восемь ещё впереди. Иногда ячейка попросит *предсказать*, что покажет следующая: выберите или впишите ответ, а там, где нажимать не на что, допишите его в вызов: `guess=...`. Промах ничем не грозит, зато видно, где подводит интуиция.
-
-Рабочее место готово, переходим к делу.
-"""
-
 # %% [markdown] lang="en" key="lookup-ask"
 r"""
 ## 1. Attention is a soft lookup
@@ -239,8 +109,8 @@ r"""
 """
 
 # %% key="example-vectors"
-example = reference["attention"]
-q, k, v = (torch.tensor(example[name], dtype=torch.float64) for name in ("q", "k", "v"))
+q = k = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
+v = torch.tensor([[1, 0], [0, 2], [3, 1]], dtype=torch.float64)
 print("q = k =", q.tolist())
 print("v =", v.tolist())
 
@@ -379,6 +249,69 @@ An average never leaves the range of what it averages, and the assertion checks 
 # %% [markdown] lang="ru" key="output-say" en="ed956a73"
 r"""
 Среднее никогда не выходит за пределы того, что усредняется; именно это и проверено здесь, столбец за столбцом. Вот и вся идея внимания в трёх строках: сравнить, нормировать, смешать. Остальная часть модуля — о том, как делать эти три вещи надёжно.
+"""
+
+# %% [markdown] lang="en" key="reference-ask"
+r"""
+### The numbers we promise in advance
+
+Is any of this right? Expected values must not come from the code under test. The folded cell below holds them as text: a small program computed them with nothing but Python floats, and a second one, in 50-digit arithmetic, agrees with each to a few units in the last place.
+
+Before any number is used, the text must hash to the published digest. That catches accidents, though not a forger who changes both.
+"""
+
+# %% [markdown] lang="ru" key="reference-ask" en="d2f70055"
+r"""
+### Числа, обещанные заранее
+
+Верно ли всё это? Ожидаемые значения не должны браться из проверяемого кода. Свёрнутая ячейка ниже хранит их в виде текста. Вычислила их маленькая программа, которая обходится обычными числами Python с плавающей точкой; вторая, считающая с 50 знаками, подтвердила каждое с точностью до нескольких единиц последнего разряда.
+
+Прежде чем использовать хотя бы одно число, мы сверяем отпечаток текста с опубликованным. Это спасает от случайных искажений, но не от злоумышленника, который подменит и то и другое.
+"""
+
+# %% key="reference-json" role="reference" reference="module_03"
+from course_lib.reference import reference_json, reference_sha256
+
+REFERENCE_JSON = reference_json("module_03")
+REFERENCE_SHA256 = reference_sha256("module_03")
+
+# %% key="reference-reader" role="library"
+from course_lib.reference import read_reference
+
+# %% key="reference-use"
+reference = read_reference(REFERENCE_JSON, REFERENCE_SHA256)
+assert reference["schema_version"] == 1
+print(REFERENCE_SHA256)
+example = reference["attention"]
+error = weights[2] - torch.tensor(example["weights"][2], dtype=torch.float64)
+print(f"{error.abs().max().item():.0e}")
+assert v.tolist() == example["v"] and error.abs().max() < 1e-12
+
+# %% [markdown] lang="en" key="reference-say"
+r"""
+The digest matched, and so did the weights of the eclipse. (The other rows stand there with a mask; section 3 comes to it.) From here on `reference[...]` is a promise made before the code ran. One more small tool, `expect_raises`, shows that a wrong call *fails*, and with what message, without stopping the notebook.
+"""
+
+# %% [markdown] lang="ru" key="reference-say" en="d980a7b1"
+r"""
+Отпечаток совпал, и веса затмения тоже. (Остальные строки записаны там с маской, до неё дойдёт раздел 3.) С этого места `reference[...]` — обещание, данное до запуска кода. Ещё один маленький инструмент, `expect_raises`, показывает, что неверный вызов действительно *падает* и с каким сообщением; блокнот при этом работает дальше.
+"""
+
+# %% key="expect-raises"
+from course_lib.report import expect_raises
+
+# %% key="expect-raises-use"
+edited = REFERENCE_JSON.replace("2.5", "2.6")
+print(expect_raises(ValueError, read_reference, edited, REFERENCE_SHA256))
+
+# %% [markdown] lang="en" key="expect-raises-say"
+r"""
+One digit was changed, and the text was refused. (Messages of the library are in English, like its code; contracts speak the language of the notebook.)
+"""
+
+# %% [markdown] lang="ru" key="expect-raises-say" en="4785a191"
+r"""
+Изменилась одна цифра — и текст отвергнут. (Сообщения библиотеки, как и её код, на английском; контракты говорят на языке блокнота.)
 """
 
 # %% [markdown] lang="en" key="projections-ask"
@@ -545,6 +478,72 @@ The upper line has slope 1: variance is proportional to $d_k$. The lower one is 
 # %% [markdown] lang="ru" key="variance-say" en="7039cad7"
 r"""
 У верхней линии наклон 1: дисперсия пропорциональна $d_k$. Нижняя идёт горизонтально на уровне 1.
+"""
+
+# %% [markdown] lang="en" key="progress-ask"
+r"""
+### A notebook that keeps score
+
+Nine exercises wait along the way. A *warm-up* takes minutes, a *core* exercise is what its section is for, a *stretch* one may cost an evening. Hints lead from vague to concrete: open the next only when the last has stopped helping.
+
+`Progress` writes what you achieve into a small file beside the notebook, `module_03.progress.json`. It survives restarts and never leaves your machine. To begin afresh, delete it and restart the kernel.
+"""
+
+# %% [markdown] lang="ru" key="progress-ask" en="697e6e47"
+r"""
+### Блокнот, который ведёт счёт
+
+По дороге вас ждут девять упражнений. *Разминка* займёт несколько минут, *основное* — то, ради чего написан раздел, а упражнение *со звёздочкой* может отнять и вечер. Подсказки ведут от намёка к подробностям: открывайте следующую, только когда предыдущая перестала помогать.
+
+Свои успехи вы найдёте рядом с блокнотом, в маленьком файле `module_03.progress.json`: его ведёт `Progress`. Перезапуск ему не страшен, и никуда с вашего компьютера он не уходит. Чтобы начать заново, удалите файл и перезапустите ядро.
+"""
+
+# %% key="progress-code" role="library"
+from course_lib.report import ContractReport, ContractViolation
+from course_lib.practice.progress import Progress
+
+# %% lang="en" key="progress"
+progress = Progress(
+    "module_03",
+    {
+        "mask-offset": ("warm-up", "1. Write the causal mask"),
+        "attention": ("core", "2. Write attention yourself"),
+        "hardened": ("stretch", "3. Harden it"),
+        "planted": ("stretch", "4. Find the planted bug"),
+        "merge-heads": ("core", "5. Merge the heads"),
+        "nll": ("core", "6. The loss of a padded batch"),
+        "gallery": ("warm-up", "7. Predict before you run"),
+        "sampling": ("core", "8. Write top-k and top-p"),
+        "contract": ("stretch", "9. Write a contract"),
+    },
+)
+progress.show()
+
+# %% lang="ru" key="progress" en="00a69d22"
+progress = Progress(
+    "module_03",
+    {
+        "mask-offset": ("warm-up", "1. Напишите причинную маску"),
+        "attention": ("core", "2. Напишите внимание сами"),
+        "hardened": ("stretch", "3. Укрепите внимание"),
+        "planted": ("stretch", "4. Найдите подброшенную ошибку"),
+        "merge-heads": ("core", "5. Соедините головы"),
+        "nll": ("core", "6. Потери на батче с паддингом"),
+        "gallery": ("warm-up", "7. Сначала предскажите"),
+        "sampling": ("core", "8. Напишите top-k и top-p"),
+        "contract": ("stretch", "9. Напишите контракт"),
+    },
+)
+progress.show()
+
+# %% [markdown] lang="en" key="progress-say"
+r"""
+On a first visit all nine are open. Now and then a cell asks you to *predict* what the next one will show: choose or type your guess, or, where nothing can be clicked, write it into the call as `guess=...`. A wrong guess costs nothing; it shows where intuition fails.
+"""
+
+# %% [markdown] lang="ru" key="progress-say" en="9817be7f"
+r"""
+Если вы здесь впервые, все девять ещё впереди. Иногда ячейка попросит *предсказать*, что покажет следующая: выберите или впишите ответ, а там, где нажимать не на что, допишите его в вызов: `guess=...`. Промах ничем не грозит, зато видно, где подводит интуиция.
 """
 
 # %% [markdown] lang="en" key="saturation-ask"
@@ -3174,6 +3173,34 @@ text = torch.tensor(goal["period"] * goal["training_repeats"])
 windows = next_token_windows(text, goal["context"])
 print(tuple(windows.shape))
 print(windows[0, :-1].tolist(), windows[0, 1:].tolist(), sep="\n")
+
+# %% [markdown] lang="en" key="training-words"
+r"""
+### The words of training
+
+| word | what it means here |
+|---|---|
+| `nn.Module`, parameter | an object that holds tensors to be learned |
+| `autograd`, `backward()` | PyTorch remembers each operation and works out the gradient of every parameter |
+| optimiser, AdamW | the rule that moves parameters along their gradients; AdamW takes steps of like size for all |
+| learning rate | the size of these steps |
+| batch, epoch | the examples of one step; one pass through all data |
+| dropout | zeros thrown in at random while training, none after `eval()`; our models have none |
+"""
+
+# %% [markdown] lang="ru" key="training-words" en="a2e3da70"
+r"""
+### Слова об обучении
+
+| слово | что оно здесь значит |
+|---|---|
+| `nn.Module`, параметр | объект, который хранит обучаемые тензоры |
+| `autograd`, `backward()` | PyTorch помнит каждую операцию и находит градиент каждого параметра |
+| оптимизатор, AdamW | правило, которое сдвигает параметры по градиентам; у AdamW шаги для всех примерно одинаковы |
+| скорость обучения (learning rate) | величина этих шагов |
+| батч, эпоха | примеры одного шага; один проход по всем данным |
+| dropout | случайные нули при обучении; после `eval()` их нет; у наших моделей его нет вовсе |
+"""
 
 # %% [markdown] lang="en" key="overfit-ask"
 r"""

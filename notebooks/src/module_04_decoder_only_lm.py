@@ -1582,16 +1582,16 @@ r"""
 r"""
 ## 5. The key-value cache
 
-Now let us take the waste out of generation. The idea fits in a sentence: process only the *new* tokens, and let them read stored keys and values of the old ones. New tokens may come one at a time (decoding) or many at once (prefill, or a long prompt in chunks); the code is the same.
+Section 3 stored the past in a cache that guards every step. Here is the smallest cache: process only the *new* tokens, and let them read stored keys and values of the old ones. New tokens may come one at a time (decoding) or many at once (prefill, or a long prompt in chunks); the code is the same.
 
 Three steps decide whether it is right, and each gets a method of its own: `positions`, `allowed`, `remember`. First the model, `SimpleModel`, with its attention, `attend_heads`.
 """
 
-# %% [markdown] lang="ru" key="simple-ask" en="f3fa4be5"
+# %% [markdown] lang="ru" key="simple-ask" en="6dd1bbfd"
 r"""
 ## 5. Кэш ключей и значений
 
-Теперь избавим генерацию от лишней работы. Идея умещается в одну фразу: обрабатываем только *новые* токены, а они читают сохранённые ключи и значения старых. Новые токены могут приходить по одному (пошаговое декодирование) или помногу (предзаполнение, в том числе кусками); код один и тот же.
+Раздел 3 хранил прошлое в кэше, который проверяет каждый шаг. Вот самый маленький кэш: обрабатываем только *новые* токены, а они читают сохранённые ключи и значения старых. Новые токены могут приходить по одному (пошаговое декодирование) или помногу (предзаполнение, в том числе кусками); код один и тот же.
 
 Верен ли кэш, решают три шага, и у каждого свой метод: `positions`, `allowed`, `remember`. Но сначала сама модель, `SimpleModel`, с её вниманием, `attend_heads`.
 """
@@ -2612,6 +2612,28 @@ r"""
 $$\text{полный проход} \;=\; \text{предзаполнение} + \text{пошаговое декодирование} \;=\; \text{любое разбиение}.$$
 
 В float64 разность может доходить до $10^{-10}$, в float32 — до $10^{-4}$. Текст заполняет контекст целиком; судья — первый вариант, на циклах.
+"""
+
+# %% [markdown] lang="en" key="theorem-five"
+r"""
+| program | written in | what it keeps of the past | section |
+|---|---|---|---|
+| plain | loops over numbers | nothing | 2 |
+| typed | NumPy, float64 | `KeyValueCache`, the whole context allocated | 3 |
+| twin | PyTorch, float64 | the same, as tensors | 4 |
+| simple | NumPy, float64 | arrays that grow by a chunk | 5 |
+| fast | NumPy, float32 | `KvCache`, one slab for a batch | 7 |
+"""
+
+# %% [markdown] lang="ru" key="theorem-five" en="dd13f685"
+r"""
+| программа | на чём написана | что хранит от прошлого | раздел |
+|---|---|---|---|
+| plain | циклы над числами | ничего | 2 |
+| typed | NumPy, float64 | `KeyValueCache`, память сразу на весь контекст | 3 |
+| twin | PyTorch, float64 | то же самое, тензорами | 4 |
+| simple | NumPy, float64 | массивы, растущие с каждым куском | 5 |
+| fast | NumPy, float32 | `KvCache`, один массив на весь батч | 7 |
 """
 
 # %% key="theorem-cut"

@@ -20,14 +20,14 @@ r"""
 |---|---|---:|
 | [](teaching.md#day-1) | who reads whom, and how strongly | 3 hours |
 | [](teaching.md#day-2) | where the order comes from, what a block is made of | 1¼ hours |
-| [](teaching.md#day-3) | a loss, a model, its text | 2¼ hours |
+| [](teaching.md#day-3) | a loss, a model, its text | 2¾ hours |
 | [](teaching.md#day-4) | the same model three times, and its cache | 2½ hours |
-| [](teaching.md#day-5) | what breaks silently, what is fast, and why | 3¼ hours |
+| [](teaching.md#day-5) | what breaks silently, what is fast, and why | 3¾ hours |
 
 *Alone* is the time for reading, running and solving without talking, estimated as on the pages of the modules. In class take twice as long: half of each session is better spent on predictions and on arguing about them.
 """
 
-# %% [markdown] lang="ru" key="plan" en="cb006aea"
+# %% [markdown] lang="ru" key="plan" en="b4c87075"
 r"""
 ## План
 
@@ -35,9 +35,9 @@ r"""
 |---|---|---:|
 | [](teaching.md#day-1) | кто кого читает и насколько внимательно | 3 часа |
 | [](teaching.md#day-2) | откуда берётся порядок и из чего сделан блок | 1¼ часа |
-| [](teaching.md#day-3) | потери, модель, её тексты | 2¼ часа |
+| [](teaching.md#day-3) | потери, модель, её тексты | 2¾ часа |
 | [](teaching.md#day-4) | одна модель трижды и её кэш | 2½ часа |
-| [](teaching.md#day-5) | что ломается молча, что работает быстро и почему | 3¼ часа |
+| [](teaching.md#day-5) | что ломается молча, что работает быстро и почему | 3¾ часа |
 
 *Без обсуждений* — это время на чтение, запуск и решение, оценённое так же, как на страницах модулей. На занятии отведите вдвое больше: половину лучше потратить на предсказания и споры о них.
 """
@@ -198,11 +198,12 @@ Solve:
 - [](module_03_basic_transformer.ipynb#ex-nll-statement)
 - [](module_03_basic_transformer.ipynb#ex-gallery-statement)
 - [](module_03_basic_transformer.ipynb#ex-sampling-statement)
+- [](module_03_basic_transformer.ipynb#ex-contract-statement)
 
 Discuss: what loss has a model that knows nothing, and can yours be below it? The bugs of the gallery all train: which curve would have made you suspicious? Does temperature 0 mean the best text?
 """
 
-# %% [markdown] lang="ru" key="day-3" en="f899ac89"
+# %% [markdown] lang="ru" key="day-3" en="7a79f299"
 r"""
 ## День 3. Языковая модель
 
@@ -220,6 +221,7 @@ r"""
 - [](module_03_basic_transformer.ipynb#ex-nll-statement)
 - [](module_03_basic_transformer.ipynb#ex-gallery-statement)
 - [](module_03_basic_transformer.ipynb#ex-sampling-statement)
+- [](module_03_basic_transformer.ipynb#ex-contract-statement)
 
 Обсуждаем: каковы потери у модели, которая ничего не знает, и могут ли у вашей они быть ниже? Модели из кунсткамеры обучаются, несмотря на ошибки: какая кривая насторожила бы вас? Значит ли температура 0, что текст будет лучшим?
 """
@@ -324,13 +326,14 @@ Solve:
 
 - [](module_04_decoder_only_lm.ipynb#ex-gallery-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-fix-statement)
+- [](module_04_decoder_only_lm.ipynb#ex-contract-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-nucleus-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-balance-statement)
 
 Discuss: which cache bugs leave the greedy text unchanged, and who would have found them? Why does a larger batch cost almost nothing, and until when? What would you have to measure to trust a speed that somebody else reports?
 """
 
-# %% [markdown] lang="ru" key="day-5" en="fb0789e8"
+# %% [markdown] lang="ru" key="day-5" en="fa0fecea"
 r"""
 ## День 5. Ошибки, скорость, стоимость
 
@@ -350,6 +353,7 @@ r"""
 
 - [](module_04_decoder_only_lm.ipynb#ex-gallery-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-fix-statement)
+- [](module_04_decoder_only_lm.ipynb#ex-contract-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-nucleus-statement)
 - [](module_04_decoder_only_lm.ipynb#ex-balance-statement)
 

@@ -122,20 +122,20 @@ r"""
 
 | module | you build | exercises | time |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 8 | 6¾ hours |
-| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 6 | 6 hours |
+| [](module_03_basic_transformer.ipynb) | masks, attention, heads, blocks, a tiny language model, sampling | 9 | 7¼ hours |
+| [](module_04_decoder_only_lm.ipynb) | one model in three stages, its key-value cache, real GPT-2 weights, measured costs | 7 | 6½ hours |
 
 The time is for reading, running and solving. Exercises come in three levels, with hints that open one by one, predictions to make before you run, and a quiz at the end; a progress table shows which contracts your code has passed. The numbers begin with 3: these two modules stand alone.
 """
 
-# %% [markdown] lang="ru" key="modules" en="8144728f"
+# %% [markdown] lang="ru" key="modules" en="a39ae743"
 r"""
 ## Модули
 
 | модуль | что вы соберёте | упражнений | время |
 |---|---|---:|---:|
-| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 8 | 6¾ часа |
-| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах и её кэш; загрузите настоящие веса GPT-2 и измерите стоимость | 6 | 6 часов |
+| [](module_03_basic_transformer.ipynb) | маски, внимание, головы, блоки, крошечную языковую модель, сэмплирование | 9 | 7¼ часа |
+| [](module_04_decoder_only_lm.ipynb) | одну модель в трёх вариантах и её кэш; загрузите настоящие веса GPT-2 и измерите стоимость | 7 | 6½ часа |
 
 Время — на чтение, запуск и решение. Упражнения — трёх уровней, подсказки открываются по одной; перед запуском вы предсказываете, что получится, в конце вас ждут вопросы, а таблица показывает, какие контракты ваш код уже выполнил. Нумерация начинается с 3: эти два модуля самостоятельны.
 """

@@ -868,6 +868,8 @@ def test_one_product_makes_query_key_and_value():
         assert each.shape == (3, 2, 1, 3)
         np.testing.assert_allclose(each[:, 1, 0], hidden @ weight[:, 3:], atol=1e-12)
         np.testing.assert_allclose(each[:, 0, 0], hidden @ weight[:, :3], atol=1e-12)
+    with_time = fused_qkv_decode(hidden[:, None], np.concatenate(weights, axis=1), 2)
+    assert all(map(np.array_equal, with_time, made))  # [B, 1, d_model] is one new token too
     with pytest.raises(ShapeMismatch, match=r"qkv_weight \[d_model, 3 d_model\], got \[3, 6\] and"):
         fused_qkv_decode(hidden, weights[0], 2)
     with pytest.raises(ShapeMismatch, match="d_model=6 is not divisible by n_heads=4"):
