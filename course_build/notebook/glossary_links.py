@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from course_build.notebook.compose import NotebookCell
 from course_build.text.glossary import Term
-from course_build.text.prose import parse_inline, parse_prose
+from course_build.text.prose import count_words, parse_inline, parse_prose
 from course_build.text.stems import WORD, Finder
 
 PAGE = "glossary.md"
@@ -99,7 +99,7 @@ class Linker:
             if not links:
                 new -= {use.key for use in wanted}
         written = _insert(text, edits)
-        if unlink(written) != text:
+        if unlink(written) != text or count_words(written) != count_words(text):
             return used, text
         linked |= new
         return used, written

@@ -45,7 +45,7 @@ NAMES = {
     "ARMV NeoverseN NeoverseV VORTEX": "more kernels, as OpenBLAS calls them",
     "FLOP MFLOP GFLOP": "units",
     "True False None NaN float bfloat meta": "values, types and devices as the code writes them",
-    "ln log top Top": "functions of mathematics; top-k, also where it begins a sentence",
+    "ln log softmax top Top": "functions of mathematics; top-k, also where it begins a sentence",
     "end": "a token of the chain of words",
     "SGD AdamW": "optimisers",
     "scipy openblas": "libraries, as they call themselves",
@@ -54,6 +54,7 @@ NAMES = {
     "naive": "a way of decoding, as the code calls it",
     "UTF sha hashlib": "an encoding, a function and its module, as a certificate names them",
     "merge": "of an exercise, whose name in code a certificate lists",
+    "attn ffn": "the sublayers of a block, as the code calls them",
     "KV": "keys and values, in the name of their cache",
 }
 

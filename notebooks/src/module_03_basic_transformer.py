@@ -2388,8 +2388,8 @@ show_figure(
 show_figure(
     draw_head_shapes(),
     name="head-shapes",
-    alt="Текст из пяти токенов шириной 12 разрезан на три головы шириной 4. Каждая строит причинную "
-    "таблицу весов 5 на 5 и смешивает свои значения; после слияния все три стоят рядом.",
+    alt="Текст из пяти токенов шириной 12 разрезан на три головы шириной 4. Каждая строит "
+    "причинную таблицу весов 5 на 5 и смешивает свои значения; после слияния все три рядом.",
 )
 
 # %% [markdown] lang="en" key="shapes-say"
@@ -3953,7 +3953,7 @@ r"""
 # %% key="ex-contract" role="stub" exercise="contract"
 def my_sampling_contract(token_distribution) -> None:
     # en: raise, by an assert for example, where a promise is broken; otherwise return nothing
-    # ru: вызовите исключение (например, через assert), если обещание нарушено; иначе просто выйдите
+    # ru: вызовите исключение, если обещание нарушено; иначе просто выйдите
     raise NotImplementedError
 
 # %% key="contract-panel" role="library"

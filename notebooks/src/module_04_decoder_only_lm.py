@@ -1359,7 +1359,7 @@ def attention_weights(model: torch.nn.Module, ids: list[int]) -> torch.Tensor:
     tables = []
     for block in model.blocks:
         heads = block.attn.qkv(block.ln1(x)).unflatten(-1, (3, block.attn.n_heads, -1))
-        q, k, _ = heads.permute(1, 2, 0, 3)  # each [H, T, d_head]
+        q, k, _ = heads.permute(1, 2, 0, 3)  # [H, T, d_head]
         scores = q @ k.mT / math.sqrt(q.shape[-1])
         tables.append(scores.masked_fill(future, -math.inf).softmax(-1))
         x = block(x[None])[0]
@@ -1367,7 +1367,7 @@ def attention_weights(model: torch.nn.Module, ids: list[int]) -> torch.Tensor:
 
 
 so_far, hero_place = [0, *story[:place]], 2
-read = attention_weights(twin, so_far)[:, :, -1].detach()  # what the last token reads
+read = attention_weights(twin, so_far)[:, :, -1].detach()
 layer, head = divmod(int(read[:, :, hero_place].argmax()), shape.n_heads)
 back, on_hero = len(so_far) - 1 - hero_place, read[layer, head, hero_place].item()
 print(f"{layer=} {head=} {back=} {on_hero=:.2f}")
@@ -2213,7 +2213,7 @@ r"""
 # %% key="ex-contract" role="stub" exercise="contract"
 def my_cache_contract(model) -> None:
     # en: raise, by an assert for example, where the cache is wrong; otherwise return nothing
-    # ru: вызовите исключение (например, через assert), если кэш неверен; иначе просто выйдите
+    # ru: вызовите исключение, если кэш неверен; иначе просто выйдите
     raise NotImplementedError
 
 # %% key="contract-panel" role="library"
