@@ -55,6 +55,7 @@ NAMES = {
     "UTF sha hashlib": "an encoding, a function and its module, as a certificate names them",
     "merge": "of an exercise, whose name in code a certificate lists",
     "attn ffn": "the sublayers of a block, as the code calls them",
+    "warm": "a level, as the line of a certificate writes it",
     "KV": "keys and values, in the name of their cache",
 }
 

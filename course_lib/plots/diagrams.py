@@ -37,9 +37,9 @@ def draw_block() -> Figure:
         sublayers = ((1.1, 2.75, "attn", "between"), (4.4, 6.05, "ffn", "alone"))
         for number, (out, back, name, does) in enumerate(sublayers, 1):
             _arrow(panel, (out, line), (out, boxes + 0.22))
-            _box(panel, out, boxes, f"ln{number}", _said("scale"), "border")
+            _box(panel, out, boxes, f"ln{number}", _said("scale"), True)
             _arrow(panel, (out + 0.5, boxes), (back - 0.5, boxes))
-            _box(panel, back, boxes, name, _said(does), "blue")
+            _box(panel, back, boxes, name, _said(does), False)
             _arrow(panel, (back, boxes + 0.22), (back, line - 0.13))
             panel.text(back, line, "+", ha="center", va="center_baseline", weight="bold",
                        bbox={"boxstyle": "circle,pad=0.12", "fc": PALETTE["card"],
@@ -104,12 +104,13 @@ def _arrow(
     panel.add_patch(arrow)
 
 
-def _box(panel: Axes, x: float, y: float, name: str, does: str, colour: str) -> None:
+def _box(panel: Axes, x: float, y: float, name: str, does: str, plain: bool) -> None:
     """A sublayer: its name in the code, and under it what it does."""
     panel.add_patch(
         FancyBboxPatch(
             (x - 0.45, y - 0.17), 0.9, 0.34, boxstyle="round,pad=0.05",
-            facecolor=tint(PALETTE[colour], 0.25), edgecolor=PALETTE["muted"],
+            facecolor=PALETTE["card"] if plain else tint(PALETTE["blue"], 0.25),
+            edgecolor=PALETTE["muted" if plain else "border"],
         )
     )  # fmt: skip
     panel.text(x, y, name, ha="center", va="center_baseline", family="monospace", weight="bold")
@@ -129,7 +130,8 @@ def _table(panel: Axes, place: Place, rows: int, looks: list[Any], causal: bool)
             corners = [(start + x * _CELL, top - y * _CELL) for x, y in steps]
             corners += [(start + wide, top - tall)]
         area = Polygon([*corners, (start, top - tall)], linewidth=0.0, hatch=hatch)
-        area.set(facecolor=tint(PALETTE[colour], 0.75), edgecolor=PALETTE["card"])
+        shade = PALETTE[colour] if isinstance(look, str) else tint(PALETTE[colour], 0.75)
+        area.set(facecolor=shade, edgecolor=PALETTE["card"])
         panel.add_patch(area)
         start += wide
     colour = PALETTE["border"] if causal else PALETTE["card"]

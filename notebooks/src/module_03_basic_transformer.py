@@ -1327,6 +1327,9 @@ def check_attention_contract(attention) -> dict[str, float]:
     check_empty_rows(attention, draw)
     return report
 
+
+short_contract = check_attention_contract
+
 # %% [markdown] lang="en" key="ex-attention-statement"
 r"""
 ### Exercise 2 (core). Write attention yourself
@@ -1348,7 +1351,7 @@ def my_attention(q, k, v, allowed=None, *, empty_row="error"):
     raise NotImplementedError
 
 # %% key="ex-attention-check" role="check" exercise="attention"
-progress.check("attention", check_attention_contract, my_attention)
+progress.check("attention", short_contract, my_attention)
 
 # %% [markdown] lang="en" key="ex-attention-hint-1" role="hint" exercise="attention"
 r"""

@@ -17,6 +17,7 @@ from tests.drift.cells import PLAIN, cell, changed, notebook
 EXERCISES = {  # cells that tell of the learner's own solutions, besides checks
     "recap-contracts",
     "negative-attention",  # the message of the learner's own mask
+    "mha-padding",  # the refusal of the learner's own attention
     "progress-show",
     "progress-end",
     "certificate",
